@@ -25,8 +25,8 @@ struct request {
 	__u64 start_time_ns; /* time of allocation; 0: the queue keeps no statistics */
 } __attribute__((preserve_access_index));
 
-/* The tracepoint block_io_start exists since 6.5. In older kernels, a request is first seen when it is
-   inserted or issued. */
+/* The tracepoint block_io_start exists since 6.5. In older kernels, the programs first see a request when it
+   is inserted into the queue or issued to the device. */
 typedef void (*btf_trace_block_io_start)(void *, struct request *);
 
 struct pending {
@@ -34,8 +34,9 @@ struct pending {
 	struct flightrec_subject who;
 };
 
-/* The kernel reuses the memory of requests, so an entry stays in the map, and programs write into the entry.
-   An update of the map itself takes locks, so it is done only once for each address. */
+/* The kernel reuses the memory of requests. So the entry of an address stays in the map after the request,
+   and the programs write into the entry. Only the first request at an address needs an update of the map
+   itself, which takes locks. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 16384);
@@ -63,18 +64,19 @@ static __always_inline void begin(struct pending *p)
 	p->start_ns = bpf_ktime_get_ns();
 }
 
-/* Returns whether P describes the present request at RQ, and not an earlier one in the same memory. A request
-   that is merged into another one does not complete, so its entry stays. Since 6.5, begin() overwrites that
-   entry when the next request starts. In older kernels, the next request may first be seen when it is issued.
-   So the time in P is compared with the time when RQ was allocated. */
+/* Returns whether P describes the current request at RQ, and not an earlier request in the same memory. If a
+   request is merged into another request, it does not complete, so its entry keeps its time. Since 6.5,
+   begin() overwrites this entry when the next request in the memory starts. In older kernels, it is possible
+   that the programs first see the next request when it is issued. So in older kernels, this function compares
+   the time in P with the time when RQ was allocated. */
 static __always_inline bool is_current(const struct pending *p, const struct request *rq)
 {
 	return p->start_ns &&
 	       (bpf_core_type_exists(btf_trace_block_io_start) || p->start_ns >= rq->start_time_ns);
 }
 
-/* By the rules about names in trigger.bpf.h, only one of the next two programs is loaded: start_btf, or in
-   older kernels start_classic. Both would cost time at every request, and one is enough. */
+/* Each of the next two programs costs time at every request, and one of them is enough. So only one is
+   loaded, by the rules about names in trigger.bpf.h: start_btf, or in older kernels start_classic. */
 SEC("?tp_btf/block_io_start")
 int BPF_PROG(start_btf, struct request *rq)
 {

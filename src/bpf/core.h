@@ -3,9 +3,9 @@
 
 /*
  * The members of the kernel's structures that the probes read. libbpf adjusts each access to the running
- * kernel (CO-RE). So the order of members may differ from the kernel's, other members may be left out, and
- * the build needs no vmlinux.h. CO-RE needs the kernel's BTF, so only programs named *_btf may use the
- * structures.
+ * kernel (CO-RE). So these structures can have another order of members than the kernel's structures, and can
+ * leave members out. The build needs no vmlinux.h. CO-RE needs the kernel's BTF, so only programs with a name
+ * *_btf are allowed to use the structures.
  *
  * Include <linux/bpf.h>, <flightrec/trigger.bpf.h> and <bpf/bpf_tracing.h> first.
  */
@@ -71,9 +71,10 @@ static __always_inline __u32 fr_task_state(struct task_struct *task)
 	return old->state;
 }
 
-/* Returns whether VALUE is below the threshold. If so, the program has nothing more to do. The function is
-   for probes that see values all the time, so it must be cheap. To store VALUE as the last value costs more
-   than to compare it. So the function stores only values of at least 1/8 of the threshold. */
+/* Returns whether VALUE is below the threshold. If so, the program has nothing more to do. This function
+   is for probes that see values all the time, so it must be cheap. It costs more to store VALUE as the
+   last value than to compare VALUE with the threshold. So the function stores only values of at least 1/8
+   of the threshold. */
 static __always_inline int fr_is_below(__u64 value)
 {
 	struct flightrec_counters *c;
@@ -84,7 +85,8 @@ static __always_inline int fr_is_below(__u64 value)
 	if (value >= flightrec_threshold)
 		return 0;
 	if (flightrec_filtered())
-		return 1; /* store nothing: to find out whether the value passes the filters costs too much */
+		return 1; /* store nothing, because it costs too much to find out whether the value
+			     passes the filters */
 	c = bpf_map_lookup_elem(&flightrec_counters, &zero);
 	if (c) {
 		c->last = value;
@@ -93,7 +95,7 @@ static __always_inline int fr_is_below(__u64 value)
 	return 1;
 }
 
-/* Fires for the current task. VALUE is a time in ns. */
+/* Fires, with the current task as the cause's task. VALUE is a time in ns. */
 static __always_inline void fr_fire_current(const char *reason, const char *detail, __u64 now, __u64 value)
 {
 	struct flightrec_subject s;
@@ -102,8 +104,8 @@ static __always_inline void fr_fire_current(const char *reason, const char *deta
 	flightrec_trigger_for(&s, reason, detail, FLIGHTREC_UNIT_NS, now, value, flightrec_threshold);
 }
 
-/* A map with the time when the interrupt handler on each CPU began; 0: unknown. Handlers of one kind do not
-   nest, so one time for each CPU is enough. */
+/* A map that has, for each CPU, the time when the interrupt handler on the CPU began; 0: unknown. Handlers of
+   one kind do not nest, so one time for each CPU is enough. */
 #define FR_HANDLER_MAP                                                                                       \
 	struct {                                                                                             \
 		__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);                                                     \
@@ -122,7 +124,8 @@ static __always_inline int fr_begin_handler(void *map)
 	return 0;
 }
 
-/* Returns the run time of the handler; or 0 if it is below the threshold, or the begin is unknown. */
+/* Returns the run time of the handler; or 0 if the run time is below the threshold, or if the begin of the
+   handler is unknown. */
 static __always_inline __u64 fr_end_handler(void *map, __u64 now)
 {
 	__u32 zero = 0;
@@ -156,7 +159,7 @@ struct fr_sched_task { /* sched_wakeup, sched_wakeup_new */
 /* Bits of fr_task_state(). The low eight bits mean the same in fr_sched_switch.prev_state. */
 #define FR_TASK_INTERRUPTIBLE 0x01
 #define FR_TASK_UNINTERRUPTIBLE 0x02
-#define FR_TASK_NOLOAD 0x400  /* together with UNINTERRUPTIBLE: idle */
+#define FR_TASK_NOLOAD 0x400  /* together with UNINTERRUPTIBLE: the task is idle */
 #define FR_TASK_FROZEN 0x8000 /* since 6.1 */
 #define FR_REPORT_DIES 0x30   /* any of these bits: the task is dead (X) or a zombie (Z) */
 #define FR_REPORT_SLEEPS 0xff /* any of these bits: the task is not runnable */

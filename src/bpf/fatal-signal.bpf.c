@@ -14,7 +14,7 @@ enum { ILL = 4, TRAP = 5, ABRT = 6, BUS = 7, FPE = 8, SEGV = 11, SYS = 31 };
 /* Bit N-1 is signal N, as in a sigset_t. */
 const volatile __u64 signals =
 	BIT_OF(ILL) | BIT_OF(TRAP) | BIT_OF(ABRT) | BIT_OF(BUS) | BIT_OF(FPE) | BIT_OF(SEGV) | BIT_OF(SYS);
-/* The signals whose siginfo has an address if the kernel sent them. */
+/* The signals whose siginfo has an address if the kernel sent the signal. */
 #define HAVE_ADDRESS (BIT_OF(ILL) | BIT_OF(TRAP) | BIT_OF(BUS) | BIT_OF(FPE) | BIT_OF(SEGV))
 
 union __sifields {
@@ -81,8 +81,8 @@ int BPF_PROG(fatal_signal_btf, int sig, struct kernel_siginfo *info, struct k_si
 	name = name_of(sig);
 	code = BPF_CORE_READ(info, si_code);
 	sender = BPF_CORE_READ(info, _sifields._kill._pid);
-	/* A code above 0 means that the kernel sent the signal; any other code, that a process sent it:
-	   kill(), abort(), sigqueue(). */
+	/* If the code is above 0, the kernel sent the signal. If it is not, a process sent the signal, with
+	   kill(), abort() or sigqueue(). */
 	if (code > 0 && BIT_OF(sig) & HAVE_ADDRESS)
 		BPF_SNPRINTF(detail, sizeof(detail), "%s at 0x%llx", name,
 			(__u64)BPF_CORE_READ(info, _sifields._sigfault._addr));

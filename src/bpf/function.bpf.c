@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Measures the time from a function's entry to its return, or between two markers, in one thread. Or fires
- * each time a thread reaches an instruction. source_function.c loads the programs that it needs, and attaches
- * them. The unfinished calls of a thread are in the thread's task storage, which the kernel frees with the
- * thread.
+ * Programs for Function= and USDT=. Some programs measure the time from a function's entry to its return, or
+ * between two markers, in one thread. The programs *_hit fire each time a thread reaches an instruction.
+ * source_function.c loads and attaches the programs that a trigger needs. The unfinished calls of a thread
+ * are in the thread's task storage, which the kernel frees with the thread.
  */
 
 #include <linux/bpf.h>
@@ -13,8 +13,8 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-/* The maximum of nested calls that are measured. A deeper call is left out. It takes less time than the calls
-   around it. */
+/* The largest number of nested calls that are measured. A call that is nested deeper is not measured. If it
+   is too slow, the calls around it are too slow, too. */
 #define DEPTH 16
 
 struct call {
@@ -58,7 +58,7 @@ static __always_inline void finish(const char *reason, __u64 begin_ns)
 }
 
 /* Begins a call. First drops the calls that an exception or longjmp() ended without a return: their stack
-   pointers are at or below that of this call. */
+   pointers are at or below the stack pointer of the new call. */
 SEC("uprobe")
 int function_entry(struct pt_regs *ctx)
 {
@@ -94,8 +94,8 @@ int function_return(struct pt_regs *ctx)
 	return 0;
 }
 
-/* A new begin replaces the previous one, because the thread may have left the code between the markers
-   without reaching the end marker. */
+/* A new begin replaces the previous begin, because it is possible that the thread has left the code between
+   the markers without reaching the end marker. */
 SEC("uprobe")
 int marker_begin(struct pt_regs *ctx)
 {

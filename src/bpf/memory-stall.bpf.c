@@ -39,15 +39,15 @@ struct address_space {
 } __attribute__((preserve_access_index));
 
 struct stall {
-	__u64 begin_ns;	  /* begin of reclaim or compaction; 0: neither runs */
+	__u64 begin_ns;	  /* begin of the reclaim or compaction; 0: neither is running */
 	__u64 fault_ns;	  /* time of the newest fault on a file's page */
-	__u64 faults;	  /* how many page faults the task had before the newest one */
+	__u64 faults;	  /* how many page faults the task had before the newest fault */
 	__u64 page_index; /* index in the file of the page of the newest fault */
 };
 
-/* Entries stay in the map, and programs write into them. A new task may get the number of an earlier one, so
-   is_repeated() compares the time of the fault with the start of the task. The map is preallocated, because
-   memory is scarce during a stall. */
+/* Entries stay in the map after a stall, and the programs write into them again. A new task can get the
+   number of an earlier task, so is_repeated() compares the time of the fault with the start of the task. The
+   map is preallocated, because memory is scarce during a stall. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 8192);
@@ -96,8 +96,8 @@ static __always_inline int end(const char *reason)
 	return 0;
 }
 
-/* Returns whether the task is kcompactd or khugepaged. They compact memory in the background,
-   so no task waits. */
+/* Returns whether the current task is kcompactd or khugepaged. These threads compact memory in the
+   background, so no task waits for them. */
 static __always_inline bool is_compaction_thread(void)
 {
 	char comm[FLIGHTREC_COMM_SIZE];
@@ -149,9 +149,9 @@ static __always_inline void name_of(char detail[static FLIGHTREC_DETAIL_SIZE], s
 		bpf_probe_read_kernel_str(detail, FLIGHTREC_DETAIL_SIZE, BPF_CORE_READ(d, d_name.name));
 }
 
-/* Returns whether the present fault is the fault in S, which has started again. A fault that waits for the
-   disk drops its locks, waits, and starts again. So the time between its two starts is the wait
-   (docs/design/74). */
+/* Returns whether the current fault is the fault that S describes, which has started again. A fault that has
+   to wait for the disk drops its locks, waits, and starts again. So the wait is the time between the two
+   starts (docs/design/74). */
 static __always_inline bool is_repeated(
 	const struct stall *s, const struct task_struct *task, unsigned long first, unsigned long last)
 {

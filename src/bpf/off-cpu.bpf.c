@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Measures how long a task was blocked, from the time it stopped running to the time it was woken. Fires when
- * the task runs again; the probe hung-task sees tasks that never run again. A task is blocked if it waits
- * uninterruptibly or killably. A task that waits interruptibly usually waits for work, and is measured only
- * if `interruptible` is set.
+ * Measures how long a task was blocked: from the time when it stopped running to the time when it was woken.
+ * Fires when the task runs again. (The probe hung-task detects tasks that never run again.) A task is blocked
+ * if it waits uninterruptibly or killably. A task that waits interruptibly usually waits for work, and is
+ * measured only if `interruptible` is set.
  */
 #include <linux/bpf.h>
 #include <flightrec/trigger.bpf.h>
@@ -19,7 +19,8 @@ const volatile __u32 interruptible = 0;
 
 struct blocked {
 	__u64 since_ns;
-	__u64 cgroup_id; /* cgroup_id and tgid: only for the classic program, which cannot get them later */
+	__u64 cgroup_id; /* cgroup_id and tgid are only for the classic program, which cannot read them when
+			    the task runs again */
 	__u32 tgid;
 };
 
@@ -31,8 +32,8 @@ struct {
 	__type(value, struct blocked);
 } blocked SEC(".maps");
 
-/* The number of blocked tasks in each slot (tid modulo TASKS). In most slots it is 0, so most switches need
-   no lookup in the map. */
+/* The number of blocked tasks in each slot (tid modulo TASKS). The number is 0 in most slots, so most
+   switches need no lookup in the map. */
 static __u32 slots[TASKS];
 
 static __always_inline __u32 *slot(__u32 tid)

@@ -36,19 +36,19 @@ struct mm_struct___v5 {
 } __attribute__((preserve_access_index));
 
 /* Since 6.8, the event has this member, and the tracepoint's argument is the task. In older kernels, the
-   event does not have it, and the argument is a pid. */
+   event does not have this member, and the tracepoint's argument is a pid. */
 struct trace_event_raw_mark_victim {
 	unsigned long total_vm;
 } __attribute__((preserve_access_index));
 
-/* CO-RE needs a constant index, because the size of the kernel's elements may differ. */
+/* CO-RE needs a constant index, because the kernel's elements can have another size. */
 #define PAGES(mm, index)                                                                                     \
 	(bpf_core_field_exists(((struct mm_struct___v5 *)0)->rss_stat.count)                                 \
 			? BPF_CORE_READ((struct mm_struct___v5 *)(mm), rss_stat.count[index].counter)        \
 			: BPF_CORE_READ(mm, rss_stat[index].count))
 
-/* The kernel batches its counters per CPU, so the sum may be wrong by a few hundred pages, and even
-   negative. */
+/* The kernel batches its counters per CPU, so the sum can be wrong by a few hundred pages, and can
+   even be negative. */
 static __always_inline __u64 resident_bytes(struct mm_struct *mm)
 {
 	__s64 pages = PAGES(mm, FILE_PAGES) + PAGES(mm, ANON_PAGES) + PAGES(mm, SHMEM_PAGES);
@@ -56,7 +56,7 @@ static __always_inline __u64 resident_bytes(struct mm_struct *mm)
 	return pages > 0 ? pages * page_size : 0;
 }
 
-/* VALUE is 0 if it is unknown. The threshold does not apply then. */
+/* VALUE is 0 if the value is unknown. In this case, the threshold does not apply. */
 static __always_inline void fire(struct flightrec_subject *victim, __u64 value)
 {
 	flightrec_trigger_for(victim, "OOM kill", 0, FLIGHTREC_UNIT, bpf_ktime_get_ns(), value,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Measures how long a task waited for a CPU after it became ready to run: it was woken or preempted. Fires
- * when the task begins to run.
+ * Measures how long a task waited for a CPU after it became ready to run, because it was woken or preempted.
+ * Fires when the task begins to run.
  *
- * The kernel keeps sched_info.last_queued, the time when the task came into this CPU's queue. The tracepoint
- * sched_switch runs before the kernel resets that time, so the program reads it there. The time is not the
- * begin of the wait in two cases, which the probe handles: the kernel moved the task to another CPU's queue
- * while the task waited, or while it slept (docs/design/73).
+ * The kernel keeps sched_info.last_queued, the time when the task came into this CPU's queue. The kernel
+ * resets this time after the tracepoint sched_switch, so the program for sched_switch can read it. In two
+ * cases, the time is not the begin of the wait: the kernel moved the task to another CPU's queue while the
+ * task waited, or while the task slept (docs/design/73). The probe handles both cases.
  */
 #include <linux/bpf.h>
 #include <flightrec/trigger.bpf.h>
@@ -22,11 +22,12 @@ char LICENSE[] SEC("license") = "GPL";
 #define MOVE_NS 10000000ULL /* longest time of a move between two queues */
 #define MIGRATING 2	    /* task_struct.on_rq: between two queues */
 
-/* For each task: tid, and the low 42 bits of run_delay when the task stopped running. Both are in one word,
-   so that the writes of two CPUs do not mix. If tasks share a slot, the slot has the data of the one that
-   stopped last. */
+/* For each task: the tid, and the low 42 bits of run_delay at the time when the task stopped running. The tid
+   and these bits are in one word, so that the writes of two CPUs do not mix. If tasks share a slot, the slot
+   has the data of the task that stopped last. */
 static __u64 stopped[SLOTS];
-static __u64 moved_asleep[SLOTS]; /* time of a move during the task's sleep, by rq->clock */
+static __u64 moved_asleep[SLOTS]; /* the time, by rq->clock, of a move to another queue during
+				     the task's sleep */
 
 static __always_inline __u64 tid_bits(__u32 tid)
 {
@@ -55,8 +56,8 @@ static __always_inline void fire(struct task_struct *next, __u64 wait)
 	__u64 moved = moved_asleep[(__u32)next->pid & (SLOTS - 1)];
 	struct flightrec_subject s;
 
-	/* QUEUED may be the time of a move during the task's sleep. So ignore a wait that begins less than
-	   MOVE_NS before or after such a move. */
+	/* It is possible that `queued` is the time of a move during the task's sleep, and not the begin of a
+	   wait. So ignore a wait that begins less than MOVE_NS before or after this move. */
 	if (moved && queued - moved + MOVE_NS < 2 * MOVE_NS)
 		return;
 	flightrec_task(&s, next);
@@ -81,8 +82,8 @@ int BPF_PROG(sched_switch_btf, _Bool preempt, struct task_struct *prev, struct t
 	return 0;
 }
 
-/* enqueue_btf and enqueue_classic handle a task that comes into a queue. The first one is for moves between
-   queues, the second one for wake-ups. */
+/* enqueue_btf and enqueue_classic handle a task that comes into a queue: enqueue_btf after a move from
+   another queue, enqueue_classic after a wake-up. */
 SEC("tp_btf/sched_migrate_task")
 int BPF_PROG(enqueue_btf, struct task_struct *task)
 {
@@ -93,7 +94,7 @@ int BPF_PROG(enqueue_btf, struct task_struct *task)
 	return 0;
 }
 
-/* Resets the stored run_delay, which belongs to an earlier task with the same number. */
+/* Resets the stored run_delay, because it belongs to an earlier task with the same number. */
 SEC("tp_btf/sched_wakeup_new")
 int BPF_PROG(first_wakeup_btf, struct task_struct *task)
 {
@@ -143,8 +144,8 @@ int first_wakeup_classic(struct fr_sched_task *ctx)
 	return 1;
 }
 
-/* Handles the task that stops running. Its process and cgroup can be read only now, while it is
-   the current task. */
+/* Handles the task that stops running. The program can read the process and the cgroup of this task only now,
+   while it is the current task. */
 static __always_inline void handle_prev(struct fr_sched_switch *ctx, __u64 now)
 {
 	__u32 tid = ctx->prev_pid;
@@ -159,7 +160,8 @@ static __always_inline void handle_prev(struct fr_sched_switch *ctx, __u64 now)
 	if (!(ctx->prev_state & FR_REPORT_SLEEPS))
 		begin_wait(tid, now);
 	w = bpf_map_lookup_elem(&waiting, &tid);
-	/* If a wake-up is stored, it came before the task went to sleep. So it begins no wait. */
+	/* If a wake-up is stored for a task that sleeps now, the wake-up came before the sleep. So it does
+	   not begin a wait. */
 	if (w && ctx->prev_state & FR_REPORT_SLEEPS)
 		w->since_ns = 0;
 	if (w && !w->tgid) {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Fires when the kernel's watchdog reports that a CPU has not switched tasks for longer than twice
- * kernel.watchdog_thresh. The watchdog has no tracepoint, but its message passes the tracepoint console. This
- * happens in the watchdog's interrupt, so the current task is the one that occupies the CPU:
+ * kernel.watchdog_thresh. The watchdog has no tracepoint, but its message passes the tracepoint `console`.
+ * The message is printed in the watchdog's interrupt, so the current task is the task that occupies the CPU:
  *
  *     watchdog: BUG: soft lockup - CPU#1 stuck for 23s! [name:1234]
  *
- * Kernels before 5.15 put a time stamp before the line. Each user who may write to /dev/kmsg can write such a
- * line. So the probe fires only if the current task has run for at least half of the time in the line
- * (docs/design/75). This check needs BTF.
+ * Kernels before 5.15 put a time stamp before the line. Each user who is allowed to write to /dev/kmsg can
+ * write the same line. So the probe fires only if the current task has run for at least half of the time that
+ * the line names (docs/design/75). This check needs BTF.
  */
 #include <linux/bpf.h>
 #include <flightrec/trigger.bpf.h>
@@ -47,7 +47,7 @@ static __always_inline int match_words(const char *text)
 	return 0;
 }
 
-/* Returns the seconds in a line that reports a lockup; or 0 if the line is another one. */
+/* Returns the number of seconds in a line that reports a soft lockup; or 0 if TEXT is another line. */
 static __always_inline __u64 parse_seconds(const char text[TEXT_SIZE])
 {
 	__u64 seconds = 0;
@@ -82,7 +82,8 @@ int BPF_PROG(soft_lockup, const char *line)
 	ns = parse_seconds(text) * NS_PER_SEC;
 	if (!ns)
 		return 0;
-	/* If the line does not come from the kernel, store the run time of its writer as the last value. */
+	/* The line does not come from the kernel if the current task has not run long enough. In this case,
+	   store the task's run time as the last value. */
 	ran = get_ran_ns(bpf_get_current_task_btf());
 	if (ran < ns / 2) {
 		flightrec_count(ran, now);

@@ -10,7 +10,7 @@ char LICENSE[] SEC("license") = "GPL";
 
 #define VECTORS 10
 
-/* The names, in the order of the tracepoint's format. The last one is for unknown numbers. */
+/* The names, in the order of the tracepoint's format. The last name is for unknown numbers. */
 static const char names[VECTORS + 1][12] = {
 	"hi", "timer", "net_tx", "net_rx", "block", "irq_poll", "tasklet", "sched", "hrtimer", "rcu", "?"};
 

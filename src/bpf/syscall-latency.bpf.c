@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Measures each system call that `syscalls` selects. By default, these are all calls whose purpose is not to
- * wait. Fires when the call returns; the detail is the name of the call. With BTF, ignores 32-bit programs,
- * whose system calls have other numbers. While the probe is armed, every system call on the machine takes the
- * kernel's slow path, even if it is not selected.
+ * Measures each system call that the array `syscalls` selects. By default, the array selects all calls whose
+ * purpose is not to wait. Fires when the call returns; the detail is the name of the call. With BTF, ignores
+ * 32-bit programs, whose system calls have other numbers. While the probe is armed, every system call on the
+ * machine takes the kernel's slow path, even a call that is not selected.
  */
 #include <linux/bpf.h>
 #include <asm/unistd.h>

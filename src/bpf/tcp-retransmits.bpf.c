@@ -3,9 +3,10 @@
  * Counts the TCP retransmissions within Interval=, for the whole machine or for the processes that Pid=,
  * Comm= or CGroup= select. The detail is the peer of the last retransmission.
  *
- * A retransmission happens in a timer or an interrupt, so the current task need not own the socket. When a
- * socket connects or listens, the probe stores the socket's owner with the socket; accepted sockets inherit
- * the owner. Sockets that are older than the probe have no known owner, and match no filter.
+ * A retransmission happens in a timer or an interrupt, so it is possible that the current task does not own
+ * the socket. When a socket connects or listens, the probe stores the socket's owner with the socket.
+ * Accepted sockets inherit the owner of the listening socket. The owner of a socket that is older than the
+ * probe is not known, so such a socket matches no filter.
  */
 #include <linux/bpf.h>
 #include <stdbool.h>
@@ -45,8 +46,8 @@ struct {
 	__type(value, struct flightrec_subject);
 } owners SEC(".maps");
 
-/* The interval is divided into SLICES slices. These are the counts of the last SLICES slices, including the
-   current slice, which has not ended. So the counts cover slightly less than the interval. */
+/* The interval is divided into SLICES slices. The array has the counts of the last SLICES slices, including
+   the current slice, which has not ended. So the sum of the counts covers slightly less than the interval. */
 #define SLICES 8
 static struct {
 	__u64 number; /* number of the slice since boot */
@@ -60,7 +61,8 @@ static __always_inline __u64 count_one(__u64 now_ns)
 	__u32 at = number % SLICES;
 	__u64 old = slices[at].number;
 
-	/* The first CPU in a new slice resets the count. A count of another CPU may get lost at that time. */
+	/* The first CPU in a new slice resets the count. If another CPU counts at the same time, its count
+	   can get lost. */
 	if (old != number && __sync_val_compare_and_swap(&slices[at].number, old, number) == old)
 		slices[at].count = 0;
 	__sync_fetch_and_add(&slices[at].count, 1);

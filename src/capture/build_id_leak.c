@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Finds out if the kernel changes the map records of other recorders when we ask for build-ids
- * (docs/design/10). */
+/* Finds out whether the kernel changes the MMAP2 records of other recorders when a recording asks for
+   build-ids (docs/design/10). The trial opens two listeners (perf events), the newer one with
+   attr.build_id, and makes a map. The kernel changes records if the older listener gets a record with the
+   flag for a build-id. */
 #include "capture/capture.h"
 #include "capture/event_internal.h"
 #include "capture/perf_open.h"
@@ -26,7 +28,8 @@ static void close_listener(struct listener *l)
 	fr_closep(&l->fd);
 }
 
-/* Listen only to the map records of this thread, so that the trial does not disturb other recorders. */
+/* Opens an event that records only the maps of this thread, so that the trial does not disturb
+   other recorders. */
 static int open_listener(struct listener *l, bool build_id)
 {
 	struct perf_event_attr a;
@@ -63,8 +66,8 @@ static int first_has_flag(const struct listener *l)
 int fr_capture_build_ids_leak(void)
 {
 	_cleanup_(close_listener) struct listener older = {.fd = -1}, newer = {.fd = -1};
-	/* This program has a build-id, like every program of a distribution. So the kernel sets the flag in
-	   the record of its map. */
+	/* The trial maps the file of this program, because the file has a build-id, like every program of a
+	   distribution. For a file with a build-id, the kernel sets the flag in the MMAP2 record. */
 	_cleanup_close_ int self = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	void *text;

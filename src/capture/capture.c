@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Opens events × CPUs (× threads), and the rings that they share.
+ * Opens the events (once for each CPU, or for each CPU and thread), and maps the kernel rings that the events
+ * share.
  *
  *   CPU 0   ring[SIDEBAND]   ◄── dummy
  *           ring[FORWARD]    ◄── event A (mapped), event B (SET_OUTPUT), …
  *           ring[OVERWRITE]  ◄── event C/overwrite/
  *   CPU 1   …
  *
- * The first event of its kind that opens on a CPU maps the ring.
+ * On each CPU, the ring is mapped with the first event that is opened for it. SET_OUTPUT directs the records
+ * of the other events to this ring.
  */
 #include "capture/capture_internal.h"
 #include "capture/event_internal.h"
@@ -22,8 +24,9 @@
 #include <sys/resource.h>
 
 #define CPUS_MAX 8192
-/* The most bytes that a ring collects before it wakes the recorder. Records that are drained soon are still
-   in the caches. The rest of a large ring is for times when the recorder gets no CPU. */
+/* The most bytes that a ring collects before it wakes the recorder. Records that are drained soon are
+   still in the caches of the CPU. The rest of a large ring is filled only when the recorder gets no CPU
+   for some time. */
 #define WAKEUP_MAX ((size_t)1 << 20)
 #define FDS_SPARE 1024 /* descriptors for other files of the program, mostly perf maps of run-time code */
 
@@ -88,8 +91,8 @@ static int copy_events(struct fr_capture *c, const struct fr_capture_config *con
 
 	fr_event_sideband_attr(&sideband.attr);
 	sideband.attr.build_id &= !config->no_build_ids;
-	/* perf needs the section .eh_frame to unwind a copied stack. Linkers put it into a map without code,
-	   so maps without code are recorded, too. */
+	/* perf needs the section .eh_frame of a file to unwind a copied stack. Linkers put this section into
+	   a map without code, so maps without code are also recorded. */
 	for (size_t i = 0; i < list->n; i++)
 		sideband.attr.mmap_data |= !!(list->items[i].attr.sample_type & PERF_SAMPLE_STACK_USER);
 	c->events = calloc(list->n + 1, sizeof(*c->events));
@@ -117,15 +120,15 @@ static void raise_nofile(size_t needed)
 
 	if (getrlimit(RLIMIT_NOFILE, &l) < 0 || l.rlim_cur >= needed)
 		return;
-	/* Only root may raise the hard limit. */
+	/* Only root is allowed to raise the hard limit. */
 	if (setrlimit(RLIMIT_NOFILE, &(struct rlimit){needed, FR_MAX(needed, l.rlim_max)}) == 0)
 		return;
 	l.rlim_cur = l.rlim_max;
 	(void)setrlimit(RLIMIT_NOFILE, &l);
 }
 
-/* If the ring for the CPU and the kind of O is mapped already, direct O to this ring. Otherwise map the ring
-   of O. */
+/* If the ring for the CPU and the kind of O is mapped already, directs O to this ring. Otherwise maps
+   the ring with O. */
 static int join_ring(struct fr_capture *c, const struct fr_open_event *o, struct fr_diag *d)
 {
 	enum fr_ring_kind kind = kind_of(c, o->event);
@@ -156,8 +159,8 @@ static int add_open_event(struct fr_capture *c, int fd, size_t event, size_t cpu
 	return join_ring(c, o, d);
 }
 
-/* Open an event once, for one CPU or task. The first open may clear bits of the attr that the kernel does not
-   know. Later opens use the same attr, because in a file an event has only one attr. */
+/* Opens an event once, for one CPU or task. The first open of the event clears the bits of the attr that the
+   kernel does not know. Later opens use the same attr, because an event has only one attr in a file. */
 static int open_once(struct fr_capture *c, size_t event, pid_t pid, int cpu, unsigned long flags)
 {
 	const bool is_first = !c->n_open || c->open[c->n_open - 1].event != event;
@@ -166,13 +169,13 @@ static int open_once(struct fr_capture *c, size_t event, pid_t pid, int cpu, uns
 	return is_first ? fr_perf_open_adapt(a, pid, cpu, flags) : fr_perf_open(a, pid, cpu, flags);
 }
 
-/* Open an event on one CPU: once for each thread that is recorded, or once for the whole CPU. Threads that
-   have ended are skipped. */
+/* Opens an event on one CPU: once for each recorded thread, or once for the whole CPU. Skips threads
+   that have ended. */
 static int open_on_cpu(
 	struct fr_capture *c, const struct fr_target *t, size_t event, size_t cpu_index, struct fr_diag *d)
 {
 	const struct fr_event *e = &c->events[event];
-	/* Any process may enter the cgroup later, so the side-band of all processes is recorded. */
+	/* Any process can enter the cgroup later, so the side-band of all processes is recorded. */
 	bool in_cgroup = t->cgroup_fd >= 0 && kind_of(c, event) != FR_RING_SIDEBAND;
 	int fd, r = 0;
 
@@ -200,8 +203,8 @@ static int open_event(struct fr_capture *c, const struct fr_target *t, size_t ev
 		return fr_fail(d, r, NULL, "event %s: cannot read the CPUs of its PMU, \"%s\"",
 			c->events[event].name, list);
 	r = 0;
-	/* A process may start on any CPU, and run on a sampled CPU later. So side-band comes from all
-	   CPUs. */
+	/* A process can start on any CPU, and run on a sampled CPU later. So side-band is
+	   recorded on all CPUs. */
 	n = kind_of(c, event) == FR_RING_SIDEBAND ? c->n_cpus : c->n_sampled;
 	for (size_t i = 0; r == 0 && i < n; i++)
 		if (!list || only[c->cpus[i] / 8] & 1u << c->cpus[i] % 8)
@@ -213,8 +216,8 @@ static int open_events(struct fr_capture *c, const struct fr_target *t, struct f
 {
 	int r;
 
-	/* Open the side-band event first. So a thread that inherits a sampling event also inherits the
-	   side-band event. */
+	/* Open the side-band event first. A new thread inherits only events that are already open, so a
+	   thread that inherits a sampling event then also inherits the side-band event. */
 	r = open_event(c, t, c->n_events - 1, d);
 	if (r == 0 && !c->n_open)
 		return fr_fail(d, -ESRCH, "give the pid of a process that runs",
@@ -254,7 +257,7 @@ static int poll_rings(struct fr_capture *c, struct fr_diag *d)
 /* Allocate all memory of C. A drain allocates no memory. */
 static int allocate_buffers(struct fr_capture *c, struct fr_target *t)
 {
-	/* If single tasks are recorded, side-band is needed only on the CPUs that are recorded. */
+	/* If single tasks are recorded, they have events only on the recorded CPUs, also for side-band. */
 	const size_t n_cpus = t->n_tids ? t->n_cpus : t->n_online,
 		     per_event = n_cpus * FR_MAX(t->n_tids, (size_t)1);
 
@@ -300,8 +303,9 @@ static int capture_init(
 	if (r == 0)
 		r = index_ids(c);
 	if (r == 0)
-		/* An event takes only one filter. In a system-wide recording, this filter also has to exclude
-		   tids that are not known yet. So the filters are only checked here, and set later. */
+		/* An event takes only one filter. In a system-wide recording, the filter also has to exclude
+		   threads of this program whose tids are not known yet. So the filters are only checked here,
+		   and fr_capture_exclude_tids() sets them later. */
 		r = c->system_wide ? fr_filters_check(c, d) : fr_filters_set(c, NULL, 0, d);
 	if (r == 0)
 		r = poll_rings(c, d);

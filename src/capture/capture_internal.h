@@ -33,7 +33,7 @@ struct fr_capture {
 	size_t n_events;
 	int *cpus;
 	size_t n_cpus;	  /* CPUs with side-band: all online CPUs, unless tasks are recorded */
-	size_t n_sampled; /* the first N_SAMPLED of CPUS have the other events */
+	size_t n_sampled; /* the first n_sampled elements of `cpus` also have the other events */
 	struct fr_open_event *open;
 	size_t n_open;
 	struct fr_ring *rings[_FR_RING_MAX]; /* n_cpus each */
@@ -45,15 +45,17 @@ struct fr_capture {
 	int epoll_fd;
 	uint8_t *bounce; /* a buffer of FR_RUN_MAX bytes for the recorder thread */
 	struct fr_overwritable_room look;
-	struct stat cgroup; /* the recorded cgroup: a new one at the same path has another inode; all 0: no
-			       cgroup */
-	unsigned divisor;   /* all configured frequencies are divided by it */
+	struct stat cgroup; /* the directory of the recorded cgroup: a new cgroup at the same path has another
+			       inode; all 0: no cgroup is recorded */
+	unsigned divisor;   /* the current frequencies are the configured frequencies divided
+			       by this number */
 	bool has_overwrite, system_wide, enable_on_exec, filters_set;
 };
 
-/* filter.c: try the users' filters on events that are opened only for this check. Returns 0, or a negative
-   errno with D. */
+/* filter.c: checks the users' filters. For this, it sets each filter on an event that is opened only for the
+   check. Returns 0; or a negative errno, with a message in D. */
 int fr_filters_check(const struct fr_capture *c, struct fr_diag *d);
-/* Set the users' filters, and exclude the N threads TIDS (N may be 0). The kernel accepts only one filter for
-   each event, so call it once. Returns 0, or a negative errno with D. */
+/* Sets filters that contain the users' filters and exclude the N threads TIDS (N may be 0). The kernel
+   accepts only one filter for each event, so call this function once. Returns 0; or a negative errno, with a
+   message in D. */
 int fr_filters_set(struct fr_capture *c, const pid_t *tids, size_t n, struct fr_diag *d);

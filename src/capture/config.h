@@ -14,7 +14,8 @@ struct fr_capture_config {
 	const char *cpus;    /* a CPU list; NULL: all CPUs that are online */
 	const pid_t *pids;   /* processes with all their threads. Their children inherit the events */
 	size_t n_pids;	     /* 0: system-wide */
-	bool enable_on_exec; /* PIDS is one process, a child of ours; its exec enables the samples */
+	bool enable_on_exec; /* `pids` is one process, a child of this process; its exec
+				enables the samples */
 	const char *cgroup;  /* path of a cgroup directory, or path below the cgroup mount; NULL: none */
 	bool no_build_ids;   /* no build-ids in map records (KernelBuildIDs= in flightrecd.conf(5)) */
 	size_t ring_bytes;   /* per CPU; a power of two, at least a page. 0: the default */

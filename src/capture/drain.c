@@ -9,9 +9,9 @@
  *                                       │    the memory, or a record that has to be repaired
  *                                       └ end of the memory
  *
- * A run is not copied: the receiver reads it in the kernel ring. The acquire load of data_head pairs with the
- * kernel's store in perf_output_put_handle(). The release store of data_tail ensures that we have read the
- * records before the kernel overwrites them.
+ * A run (records one after the other) is not copied: the receiver reads the run in the kernel ring. The
+ * acquire load of data_head pairs with the kernel's store in perf_output_put_handle(). The release store of
+ * data_tail ensures that we have read the records before the kernel overwrites them.
  */
 #include "capture/ring.h"
 #include "base/cleanup.h"
@@ -25,10 +25,10 @@
 /* The smallest sizes of a kernel record and of a sample in our layout (perfdata/record.h). */
 #define RECORD_MIN (sizeof(struct perf_event_header) + sizeof(struct fr_sample_id))
 #define SAMPLE_MIN (sizeof(struct fr_sample) + sizeof(uint64_t))
-/* The time of a record that is not a sample is this far before its end. */
+/* The distance from the time to the end of a record that is not a sample, in bytes. */
 #define TIME_BEFORE_END (sizeof(struct fr_sample_id) - offsetof(struct fr_sample_id, time))
 /* Another CPU has just written the records, so without a prefetch each cache line is a miss. For each record,
-   the loop prefetches as many bytes as the record has, at this distance behind its begin. */
+   the loop prefetches as many bytes as the record has, at this distance after the record's begin. */
 #define PREFETCH_BYTES 2048
 #define CACHE_LINE 64
 
@@ -41,7 +41,7 @@ static struct fr_counter_cell *cell_of(const struct fr_tally *t, uint64_t id)
 
 void fr_tally_flush(struct fr_tally *t)
 {
-	/* Only one thread adds samples to a cell, so this needs no atomic addition. */
+	/* Only one thread adds samples to a cell, so the addition need not be atomic. */
 	if (t->pending)
 		atomic_store_explicit(&t->last->samples,
 			atomic_load_explicit(&t->last->samples, memory_order_relaxed) + t->pending,
@@ -49,8 +49,8 @@ void fr_tally_flush(struct fr_tally *t)
 	t->pending = 0;
 }
 
-/* Returns false if a sample of an unknown event has to be skipped: its id is that of another recorder
-   (docs/design/10). */
+/* Counts a sample with the id ID. Returns false if the sample has to be skipped, because ID is the id of
+   another recorder's event (docs/design/10). */
 static inline bool count_sample(struct fr_tally *t, uint64_t id)
 {
 	if (unlikely(id != t->last_id)) {
@@ -66,7 +66,8 @@ static inline bool count_sample(struct fr_tally *t, uint64_t id)
 	return true;
 }
 
-/* H is a whole record of at least RECORD_MIN bytes, and not a sample. */
+/* Counts the losses that the record H reports. H is whole, has at least RECORD_MIN bytes, and is
+   not a sample. */
 static void __attribute__((noinline)) count_losses(struct fr_tally *t, const struct perf_event_header *h)
 {
 	const struct fr_record_throttle *throttle = (const void *)h;
@@ -164,7 +165,7 @@ static void hand_out(struct fr_ring *r, const struct fr_run *run, fr_run_fn sink
 	release_tail(r);
 }
 
-/* Skip the record at the tail, a sample of an unknown event. */
+/* Skips the record at the tail, which is a sample of an unknown event. */
 static void skip_unknown_id(struct fr_ring *r, size_t size)
 {
 	fr_cell_add_lost(r->owner, FR_LOSS_FOREIGN_ID, 1);
@@ -172,8 +173,8 @@ static void skip_unknown_id(struct fr_ring *r, size_t size)
 	release_tail(r);
 }
 
-/* Copy the record at the tail to BOUNCE, repair the copy and pass it to SINK. Returns whether the record is
- * valid. */
+/* Copies the record at the tail to BOUNCE, repairs the copy and passes it to SINK. Returns whether the
+   record is valid. */
 static bool drain_bounced(
 	struct fr_ring *r, uint64_t head, struct fr_tally *t, uint8_t *bounce, fr_run_fn sink, void *ctx)
 {

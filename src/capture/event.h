@@ -8,8 +8,9 @@
  *   bpf-output
  *
  * Commas outside of slashes separate events. Terms are between slashes: period= freq= call-graph= stack-size=
- * max-stack= overwrite inherit name= config= config1= config2= and those of the PMU. Modifiers are u k h G H
- * I and p to ppp. Tracepoints and bpf-output record every occurrence, unless they have a term period or freq.
+ * max-stack= overwrite inherit name= config= config1= config2= and the terms of the PMU. Modifiers are u k h
+ * G H I and p to ppp. Tracepoints and bpf-output record every occurrence, unless they have a term period or
+ * freq.
  */
 
 #include "base/diag.h"
@@ -27,24 +28,25 @@ enum fr_call_graph {
 	FR_CALL_GRAPH_LBR,
 };
 
-/* Values for events that do not set them by terms. */
+/* The values for an event whose terms do not set them. */
 struct fr_event_defaults {
 	uint64_t frequency_hz; /* 0: 99 */
-	uint64_t period;       /* -c; overrides the frequency; 0: none */
-	bool each; /* the period counts occurrences and is not a rate, so any period of a clock is valid */
+	uint64_t period;       /* the option -c; if it is not 0, `frequency_hz` is ignored */
+	bool each;	       /* `period` is a number of occurrences and not a rate, so it can be less than
+				  FR_CLOCK_PERIOD_MIN_NS */
 	enum fr_call_graph call_graph;
 	uint32_t dwarf_stack_bytes; /* 0: 8192 */
 };
 
 struct fr_event {
-	struct perf_event_attr attr; /* sample_type has FR_SAMPLE_TYPE; size is set; disabled */
+	struct perf_event_attr attr; /* with `size`, `disabled`, and FR_SAMPLE_TYPE in sample_type */
 	char *name;
 	char *filter; /* the user's tracepoint filter, or NULL */
-	char *origin; /* "file:line" where it is configured, for messages; or NULL */
+	char *origin; /* "file:line" where the event is configured, for messages; or NULL */
 	bool overwrite;
 	bool system_wide_only; /* its PMU cannot count single tasks */
 	char *tracepoint;      /* "system:name" of a tracepoint, even with name=; or NULL */
-	char *cpus;	       /* the CPUs that its PMU counts on, as a CPU list; NULL: all */
+	char *cpus;	       /* a list of the CPUs on which the event's PMU counts; NULL: all CPUs */
 };
 
 #define FR_EVENTS_MAX 8192
@@ -56,28 +58,30 @@ struct fr_event_list {
 	char *notice;	    /* a text that the program logs; NULL: none */
 };
 
-/* Parse SPEC and append its events to LIST. Returns 0; or with D: -EINVAL for a syntax error; -ENOENT for an
-   unknown event, with similar names in the hint; -EACCES or -ENODEV if tracefs or a PMU cannot be read. On
-   failure LIST gets no events. */
+/* Parses SPEC and appends its events to LIST. Returns 0; or, with a message in D: -EINVAL for a syntax error;
+   -ENOENT for an unknown event, with similar names in the hint; -EACCES or -ENODEV if tracefs or a PMU cannot
+   be read. On failure LIST gets no events. */
 int fr_event_parse(const char *spec, const struct fr_event_defaults *defaults, struct fr_event_list *list,
 	struct fr_diag *d);
 
-/* Set the origin of the events that the last fr_event_parse() added. Returns 0 or -ENOMEM. */
+/* Sets the origin of the events that the last fr_event_parse() added. Returns 0 or -ENOMEM. */
 int fr_event_set_origin(struct fr_event_list *list, const char *origin);
 
-/* Set the filter of the events that the last fr_event_parse() added. Returns 0; -ENOMEM; or -EINVAL with D if
-   one of these events is not a tracepoint, or there are none. */
+/* Sets the filter of the events that the last fr_event_parse() added. Returns 0; -ENOMEM; or -EINVAL, with a
+   message in D, if one of the events is not a tracepoint, or if the last fr_event_parse() added no event. */
 int fr_event_set_filter(struct fr_event_list *list, const char *filter, struct fr_diag *d);
 
-/* Add the default event: cycles, or cpu-clock if this machine cannot count cycles; list->notice then says so.
-   If the call graph in DEFAULTS is not set, the event gets fp. Returns as fr_event_parse(). */
+/* Adds the default event: cycles; or, if this machine cannot count cycles, cpu-clock, and list->notice then
+   says so. If DEFAULTS has no call graph, the event gets the call graph fp. Returns the same values as
+   fr_event_parse(). */
 int fr_event_add_default(
 	const struct fr_event_defaults *defaults, struct fr_event_list *list, struct fr_diag *d);
 
-/* Parse "fp", "dwarf", "dwarf,16384", "lbr" or "no". Returns 0, or -EINVAL with D. */
+/* Parses "fp", "dwarf", "dwarf,16384", "lbr" or "no". Returns 0; or -EINVAL, with a message in D. */
 int fr_call_graph_parse(const char *s, struct fr_event_defaults *ret, struct fr_diag *d);
 
-/* Fill the attr of the side-band event: dummy, with all side-band bits that this kernel knows. */
+/* Sets RET to the attr of the side-band event: the event `dummy`, with all bits for side-band records that
+   this kernel knows. */
 void fr_event_sideband_attr(struct perf_event_attr *ret);
 
 /* Returns whether A is cpu-clock or task-clock. The period of a clock is in nanoseconds, and at least

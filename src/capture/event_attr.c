@@ -100,7 +100,7 @@ static int set_call_graph(struct perf_event_attr *a, const struct fr_term_values
 		if (v->call_graph)
 			return fr_fail(d, -EINVAL, "use call-graph=fp or call-graph=dwarf",
 				"only events of the CPU have branch records for call-graph=lbr");
-		g = FR_CALL_GRAPH_FP; /* lbr is only the default; the user did not ask for it here */
+		g = FR_CALL_GRAPH_FP; /* lbr comes from the defaults, not from the terms of this event */
 	}
 	if (g == FR_CALL_GRAPH_UNSET || g == FR_CALL_GRAPH_NO)
 		return 0;
@@ -170,8 +170,8 @@ int fr_call_graph_parse(const char *s, struct fr_event_defaults *ret, struct fr_
 	return 0;
 }
 
-/* Returns whether this machine can sample by cycles. Also returns true if the kernel forbids the open: the
-   later open then explains the reason. */
+/* Returns whether this machine can sample by the event `cycles`. Also returns true if the kernel does not
+   permit this process to open the event: fr_capture_open() then fails, and explains the reason. */
 static bool has_cycles(void)
 {
 	struct perf_event_attr a;
@@ -219,7 +219,8 @@ void fr_event_sideband_attr(struct perf_event_attr *ret)
 	ret->mmap = ret->mmap2 = ret->build_id = 1;
 	ret->comm = ret->comm_exec = ret->task = ret->namespaces = 1;
 	ret->ksymbol = ret->bpf_event = ret->cgroup = ret->text_poke = 1;
-	/* The only purpose of this open is to clear the bits that the kernel does not know. */
+	/* The event is opened and closed at once, so that fr_perf_open_adapt() clears the bits that the
+	   kernel does not know. */
 	fd = fr_perf_open_adapt(ret, 0, -1, 0);
 	fr_closep(&fd);
 }

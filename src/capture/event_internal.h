@@ -35,7 +35,7 @@ struct fr_spec {
 	const char *modifiers; /* "": there are none */
 };
 
-/* The values of the terms that every event takes. 0, false or NULL: the term is not given. */
+/* The values of the terms that every event can have. 0, false or NULL: the term is not given. */
 struct fr_term_values {
 	uint64_t period, freq;
 	enum fr_call_graph call_graph;
@@ -51,24 +51,26 @@ int fr_event_parse_env(const struct fr_event_env *env, const char *spec,
 	const struct fr_event_defaults *defaults, struct fr_event_list *list, struct fr_diag *d);
 
 /* event_names.c */
-/* Call FN for each name and alias that every kernel has, and for each cache event. */
+/* Calls FN with each name and alias of the events that every kernel has, and with the name of
+   each cache event. */
 void fr_event_names_foreach(void (*fn)(void *ctx, const char *name), void *ctx);
-/* Find a hardware, software, cache or raw event. Returns whether there is one. RET_NAME then has its name as
-   perf prints it. */
+/* Finds the hardware, software, cache or raw event NAME. Returns whether there is such an event. If so,
+   RET_NAME gets the event's name as perf prints it. */
 bool fr_event_by_name(
 	const char *name, uint32_t *ret_type, uint64_t *ret_config, char *ret_name, size_t size);
-/* Returns whether NAME may be part of a path below sysfs or tracefs. */
+/* Returns whether NAME can safely be a part of a path below sysfs or tracefs. */
 bool fr_event_name_is_safe(const char *name);
 
-/* event_terms.c. Functions of type int return 0, or a negative errno with D. */
-/* Parse S, which is a decimal number, a hexadecimal one with 0x, or an octal one with a leading 0. Returns
-   whether S is a number from MIN to MAX. */
+/* event_terms.c. Functions of type int return 0; or a negative errno, with a message in D. */
+/* Parses S, which is a decimal number, a hexadecimal number with 0x, or an octal number with a leading 0.
+   Returns whether S is a number from MIN to MAX. */
 bool fr_term_number(const char *s, uint64_t min, uint64_t max, uint64_t *ret);
 int fr_terms_split(char *text, struct fr_terms *ret, struct fr_diag *d);
-/* Move the terms that every event may have from T to V. T keeps the other terms. */
+/* Moves the terms that every event can have from T to V. T keeps the other terms. SPEC is the event's text,
+   for messages. */
 int fr_terms_common(struct fr_terms *t, const char *spec, struct fr_term_values *v, struct fr_diag *d);
 int fr_modifiers_apply(const char *modifiers, const char *spec, struct perf_event_attr *a, struct fr_diag *d);
-extern const char fr_common_terms[]; /* the names of the terms that every event has, for messages */
+extern const char fr_common_terms[]; /* the names of the terms that every event can have, for messages */
 
 /* event_attr.c: the common parts of an attr. Set type, config and modifiers before fr_event_attr_finish(). */
 void fr_event_attr_init(struct perf_event_attr *a);
@@ -79,35 +81,35 @@ static inline __u64 *fr_event_attr_config(struct perf_event_attr *a, unsigned i)
 {
 	return i == 0 ? &a->config : i == 1 ? &a->config1 : &a->config2;
 }
-/* Append E. The list then owns the strings of E, and E is empty. Returns 0; or -E2BIG or -ENOMEM, and then E
-   does not change. */
+/* Appends E to LIST. On success, LIST owns the strings of E, and E is empty. Returns 0, -E2BIG or -ENOMEM. On
+   an error, E does not change. */
 int fr_event_list_add(struct fr_event_list *list, struct fr_event *e);
 void fr_event_deinit(struct fr_event *e);
 #define _cleanup_event_ _cleanup_(fr_event_deinit)
 
 /* event_pmu.c */
 bool fr_pmu_exists(const struct fr_event_env *env, const char *pmu);
-/* Returns whether PMU is a core PMU, which counts in the cores of CPUs. A user may give a named event of a
+/* Returns whether PMU is a core PMU, which counts in the cores of CPUs. Users can write a named event of a
    core PMU without the name of the PMU. */
 bool fr_pmu_is_core(const struct fr_event_env *env, const char *pmu);
-/* Fill the attr of E from TERMS, and set e->cpus to the CPUs of PMU. Returns 0, or a negative errno with
-   D. */
+/* Fills the attr of E from TERMS, and sets e->cpus to the CPUs of PMU. Returns 0; or a negative errno, with a
+   message in D. */
 int fr_pmu_event(const struct fr_event_env *env, const char *pmu, const struct fr_terms *terms,
 	struct fr_event *e, struct fr_diag *d);
 typedef int (*fr_pmu_fn)(void *ctx, const char *pmu, const char *event);
-/* Call FN for each PMU with EVENT NULL, and then for each named event of a PMU. Stops when FN returns a value
-   that is not 0, and returns this value. */
+/* Calls FN for each PMU (with EVENT NULL), and then for each named event of each PMU. If FN returns a value
+   that is not 0, stops and returns that value. Otherwise returns 0. */
 int fr_pmu_foreach(const struct fr_event_env *env, fr_pmu_fn fn, void *ctx);
 
 /* event_tracepoint.c */
 typedef int (*fr_tracepoint_fn)(void *ctx, const char *system, const char *name, uint64_t id);
-/* Call FN for every tracepoint that matches both globs. Returns the number of these tracepoints, or a
-   negative errno (also one of FN). */
+/* Calls FN for every tracepoint whose system and name match the globs. Returns the number of these
+   tracepoints; or a negative errno, which can come from FN. */
 int fr_tracepoint_match(const struct fr_event_env *env, const char *system_glob, const char *name_glob,
 	fr_tracepoint_fn fn, void *ctx, struct fr_diag *d);
-/* Write the fields of "system:name" to RET, separated by ", ". RET is empty if the format cannot be read. */
+/* Writes the fields of "system:name" to RET, separated by ", ". RET is empty if the format cannot be read. */
 void fr_tracepoint_fields(const struct fr_event_env *env, const char *tracepoint, char *ret, size_t size);
 
-/* event_suggest.c: write "did you mean a, b or c?" with at most five known names that are similar to NAME.
-   RET is empty if there are none. */
+/* event_suggest.c: writes "did you mean a, b or c?" to RET, with at most five known names that are similar to
+   NAME. RET is empty if no name is similar. */
 void fr_event_suggest(const struct fr_event_env *env, const char *name, char *ret, size_t size);

@@ -93,8 +93,8 @@ void fr_event_names_foreach(void (*fn)(void *ctx, const char *name), void *ctx)
 			}
 }
 
-/* If *S begins with WORD, and a '-' or the end of *S follows, move *S behind WORD and the '-'. Returns
-   whether *S was moved. */
+/* If *S begins with WORD, and a '-' or the end of *S follows, moves *S to the text after WORD and the '-'.
+   Returns whether *S was moved. */
 static bool skip_word(const char **s, const char *word)
 {
 	size_t n = word ? strlen(word) : 0;
@@ -105,7 +105,7 @@ static bool skip_word(const char **s, const char *word)
 	return true;
 }
 
-/* Parse the operation (default: loads) and the result (default: accesses) that may follow the name of a
+/* Parses the operation (default: loads) and the result (default: accesses) that can follow the name of a
    cache. Returns whether S is valid. */
 static bool parse_cache_suffix(const char *s, unsigned *op, unsigned *result)
 {

@@ -17,15 +17,14 @@ struct parser {
 	const struct fr_event_defaults *defaults;
 	struct fr_event_list *list;
 	struct fr_diag *d;
-	/* The current piece. */
+	/* The event of the specification that is being parsed. */
 	const struct fr_spec *spec;
 	const struct fr_term_values *values;
-	size_t found; /* number of events of core PMUs with the name HEAD */
+	size_t found; /* number of events of core PMUs with the name spec->head */
 };
 
-/* Make the name of an event: "cycles" and the modifiers "uk" become "cycles:uk". A term name= replaces the
- * whole name.
- */
+/* Makes the name of an event: "cycles" and the modifiers "uk" become "cycles:uk". A term name= replaces
+   the whole name. */
 static char *make_name(const struct parser *p, const char *base)
 {
 	const char *m = p->spec->modifiers;
@@ -38,7 +37,7 @@ static char *make_name(const struct parser *p, const char *base)
 	return name;
 }
 
-/* Fill the rest of E, which has type and config, and move it to the list. */
+/* E has its type and its config. Fills the rest of E, and moves E to the list. */
 static int add_event(struct parser *p, struct fr_event *e, const char *name)
 {
 	int r = fr_modifiers_apply(p->spec->modifiers, p->spec->text, &e->attr, p->d);
@@ -117,7 +116,8 @@ static int parse_pmu(struct parser *p, const char *pmu)
 	return asprintf(&name, "%s/%s/", pmu, p->spec->terms_text) < 0 ? -ENOMEM : add_event(p, &e, name);
 }
 
-/* Add the event HEAD of a core PMU, if there is one. A machine with two kinds of cores has two core PMUs. */
+/* If EVENT is the wanted name (p->spec->head), and PMU is a core PMU, adds the event. A machine with two
+   kinds of cores has two core PMUs, so two events can be added. */
 static int try_core_pmu(void *ctx, const char *pmu, const char *event)
 {
 	struct parser *p = ctx;
@@ -138,7 +138,8 @@ static int try_core_pmu(void *ctx, const char *pmu, const char *event)
 	return add_event(p, &e, p->spec->head);
 }
 
-/* Returns 0; 1 if no event has the name HEAD; or a negative errno with D. */
+/* Adds the event with the name `head`, or the events with this name of all core PMUs. Returns 0; 1 if no
+   event has this name; or a negative errno, with a message in D. */
 static int parse_name(struct parser *p, const char *head)
 {
 	_cleanup_event_ struct fr_event e = {0};
@@ -155,7 +156,8 @@ static int parse_name(struct parser *p, const char *head)
 	return r < 0 || p->found ? r : 1;
 }
 
-/* Returns whether S may be modifiers. fr_modifiers_apply() checks them later. */
+/* Returns whether S consists of letters that perf uses as modifiers. fr_modifiers_apply() checks the
+   modifiers later. */
 static bool looks_like_modifiers(const char *s)
 {
 	return *s && strspn(s, "ukhpPGHISDWeb") == strlen(s);
@@ -202,7 +204,7 @@ static int parse_head(struct parser *p, struct fr_spec *s)
 		*colon = 0;
 		return parse_tracepoint(p, s->head, colon + 1);
 	}
-	/* If there are slashes, try a PMU first, because a PMU may have the same name as an event. */
+	/* If there are slashes, try a PMU first, because a PMU and an event can have the same name. */
 	if (s->terms_text && fr_pmu_exists(p->env, s->head))
 		return parse_pmu(p, s->head);
 	r = parse_name(p, s->head);
@@ -300,7 +302,7 @@ int fr_event_parse(const char *spec, const struct fr_event_defaults *defaults, s
 	return fr_event_parse_env(&fr_event_env_machine, spec, defaults, list, d);
 }
 
-/* Replace a string of each event that the last fr_event_parse() added. */
+/* Sets the string at OFFSET to a copy of VALUE, in each event that the last fr_event_parse() added. */
 static int set_strings(struct fr_event_list *list, size_t offset, const char *value)
 {
 	for (size_t i = list->last_parsed; i < list->n; i++) {

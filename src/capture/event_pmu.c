@@ -40,7 +40,7 @@ bool fr_pmu_is_core(const struct fr_event_env *env, const char *pmu)
 	return !strcmp(pmu, "cpu") || read_attribute(env, pmu, "", "cpus", cpus, sizeof(cpus)) == 0;
 }
 
-/* Write the names in the directory BELOW of PMU to RET, for messages. */
+/* Writes the names in the directory `below` of PMU to RET, for messages. */
 static void list_names(
 	const struct fr_event_env *env, const char *pmu, const char *below, char *ret, size_t size)
 {
@@ -69,15 +69,15 @@ static int fail_unknown_term(
 	return fr_fail(d, -EINVAL, hint, "the PMU %s has no term or event \"%s\"", pmu, term);
 }
 
-/* The bits of an attr that a term sets. */
+/* The bits of an attr that hold the value of a term. */
 struct field {
 	unsigned config; /* the config word that the term is in */
 	unsigned width;
-	uint64_t bits; /* bits of this word that have the value; the lowest one has the lowest bit of the
-			  value */
+	uint64_t bits; /* the bits of the config word that hold the value; the lowest of them holds the lowest
+			  bit of the value */
 };
 
-/* Parse a format like "config1:0-7,32-35". */
+/* Parses a format like "config1:0-7,32-35". */
 static int parse_format(const char *s, struct field *ret)
 {
 	static const char *const words[] = {"config:", "config1:", "config2:"};
@@ -100,7 +100,7 @@ static int parse_format(const char *s, struct field *ret)
 	return 0;
 }
 
-/* Spread VALUE over BITS: the lowest bit of VALUE goes to the lowest bit that is set in BITS, and so on. */
+/* Spreads VALUE over BITS: the lowest bit of VALUE goes to the lowest bit that is set in BITS, and so on. */
 static uint64_t spread_bits(uint64_t value, uint64_t bits)
 {
 	uint64_t out = 0;
@@ -148,8 +148,8 @@ static bool has_value(const struct fr_terms *terms, const char *name)
 	return false;
 }
 
-/* Set the terms of a named event. TEXT is the content of events/NAME, like "event=0x3c,umask=0x1". If a value
-   is "?", the user has to give it. */
+/* Sets the terms of a named event. TEXT is the content of events/NAME, like "event=0x3c,umask=0x1". If a
+   value in TEXT is "?", the user has to give the value with a term. */
 static int set_named_event(const struct fr_event_env *env, const char *pmu, char *text, const char *name,
 	const struct fr_terms *user, struct perf_event_attr *a, struct fr_diag *d)
 {

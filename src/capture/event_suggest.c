@@ -20,7 +20,8 @@ struct search {
 	size_t n;
 };
 
-/* Add NAME to the best names if COMPARED, which is NAME or a part of it, is similar to the wanted name. */
+/* Adds NAME to the best names if the parameter `compared` (NAME or a part of NAME) is similar to
+   the wanted name. */
 static void consider(struct search *s, const char *name, const char *compared)
 {
 	unsigned distance = fr_edit_distance(s->wanted, compared, s->limit);
@@ -66,7 +67,7 @@ static int consider_tracepoint(void *ctx, const char *system, const char *event,
 	(void)id;
 	snprintf(name, sizeof(name), "%s:%s", system, event);
 	consider(s, name, name);
-	/* The system may be missing in the wanted name, or may be wrong. */
+	/* It is possible that the wanted name has no system, or a wrong system. */
 	if (!strchr(s->wanted, ':'))
 		consider(s, name, event);
 	else if (!strcmp(strchr(s->wanted, ':') + 1, event) && *event)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Parses the terms between slashes that every event has, and the modifiers behind an event (perf-list(1)). */
+/* Parses the terms between slashes that every event can have, and the modifiers that can follow an event
+   (perf-list(1)). */
 #include "capture/event_internal.h"
 #include "base/cleanup.h"
 
@@ -80,8 +81,8 @@ static int parse_number_term(
 		(unsigned long long)max, t->value ? t->value : "");
 }
 
-/* Returns 1 if every event may have this term, and V then has its value; 0 if T is another term; or a
-   negative errno with D. */
+/* If T is a term that every event can have, stores the value of T in V and returns 1. Returns 0 if T is
+   another term; or a negative errno, with a message in D. */
 static int parse_common_term(const struct fr_term *t, struct fr_term_values *v, struct fr_diag *d)
 {
 	struct fr_event_defaults call_graph = {0};

@@ -15,7 +15,8 @@
 #define FORMAT_MAX (1u << 20)
 #define HINT_PERMISSION "run as root or with CAP_DAC_READ_SEARCH"
 
-/* Returns 0 or a negative errno. access() cannot be used, because it ignores ambient capabilities. */
+/* Returns 0 if this process can open the events of the tracefs at DIR; or a negative errno. access() cannot
+   be used for this, because it ignores ambient capabilities. */
 static int try_tracefs(const char *dir)
 {
 	_cleanup_close_ int fd = -1;
@@ -26,7 +27,8 @@ static int try_tracefs(const char *dir)
 	return fd < 0 ? -errno : 0;
 }
 
-/* We do not use tracefs_tracing_dir() of libtracefs, because it mounts a tracefs if there is none. */
+/* We do not use tracefs_tracing_dir() of libtracefs, because tracefs_tracing_dir() mounts a tracefs if
+   none is mounted. */
 static int find_tracefs(const struct fr_event_env *env, const char **ret, struct fr_diag *d)
 {
 	const char *const known[] = {env->tracefs_dir ? env->tracefs_dir : "/sys/kernel/tracing",
@@ -52,16 +54,16 @@ static bool is_glob(const char *s)
 	return strpbrk(s, "*?[") != NULL;
 }
 
-/* Returns whether S is a pattern for one name in a directory: no match of S may be outside of the
-   directory. */
+/* Returns whether S is a pattern for one name in a directory: a match of S is never outside of
+   the directory. */
 static bool is_name_glob(const char *s)
 {
 	return *s && *s != '.' && !strchr(s, '/');
 }
 
-/* Call FN for the tracepoint with the file PATH, DIR/events/SYSTEM/NAME/id. Changes PATH. Returns 1 if FN was
-   called; 0 if perf cannot open the tracepoint, because it has no id (some tracepoints of ftrace); -EACCES if
-   the file cannot be read; or the negative errno of FN. */
+/* Calls FN for the tracepoint that has the file PATH, which is DIR/events/SYSTEM/NAME/id. Changes the string
+   PATH. Returns 1 if FN was called; 0 if perf cannot open the tracepoint, because it has no id (some
+   tracepoints of ftrace); -EACCES if the file cannot be read; or the negative errno of FN. */
 static int report_tracepoint(char *path, fr_tracepoint_fn fn, void *ctx)
 {
 	char line[32], *name, *system;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Makes a message and a hint from the kernel's errno, the machine's settings and our capabilities. */
+/* Makes a message and a hint from the kernel's errno, the settings of the machine and the capabilities of
+   this process. */
 #include "capture/capture_internal.h"
 #include "base/capability.h"
 #include "base/file.h"
@@ -71,7 +72,7 @@ static int explain_unsupported(struct fr_diag *d, int code, const struct fr_even
 		"this CPU or PMU cannot sample %s", what);
 }
 
-/* The kernel returns EINVAL both for a frequency above its limit and for attrs that do not go together. */
+/* The kernel returns EINVAL for a frequency above its limit, and also for attrs that do not go together. */
 static int explain_invalid(struct fr_diag *d, int code, const struct fr_event *e, const char *what)
 {
 	const long most = sysctl_value("/proc/sys/kernel/perf_event_max_sample_rate");

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The interface between a drain of kernel rings and the receiver of the records. */
+/* The interface between the code that drains kernel rings and the code that receives the records. */
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* A run of records: whole records in the layout of perfdata/record.h, one behind the other. It has at most
-   FR_RUN_MAX bytes. For runs of samples from a ring that is not overwritable, fr_capture_ops.samples_max may
+/* A run of records: whole records in the layout of perfdata/record.h, one after the other. A run has at most
+   FR_RUN_MAX bytes. For runs of samples from a ring that is not overwritable, fr_capture_ops.samples_max can
    set another limit. The memory is valid until the function that gets the run returns. */
 #define FR_RUN_MAX (64u << 10)
 struct fr_run {

@@ -5,15 +5,16 @@
  *   head (newest) ──────────────────────────────► older ──► oldest │ not valid any more
  *   └ the copy begins here. It ends where the previous copy began, or has the size of the ring
  *
- * During the copy, the kernel may overwrite the oldest records. Then their bytes in the copy are not valid.
+ * During the copy, the kernel can overwrite the oldest records. If so, the bytes of these records in the copy
+ * are not valid.
  */
 #include "capture/ring.h"
 #include "base/cleanup.h"
 
 #include <string.h>
 
-/* The kernel moves data_head only after a record is complete. So it may already have overwritten up to this
-   many bytes more than data_head shows. */
+/* The kernel moves data_head only after a record is complete. So data_head does not show up to this many
+   bytes that the kernel may already have overwritten. */
 #define SLACK_BYTES (64u << 10)
 
 static uint64_t load_head(const struct fr_ring *r)
@@ -21,7 +22,7 @@ static uint64_t load_head(const struct fr_ring *r)
 	return __atomic_load_n(&r->page->data_head, __ATOMIC_ACQUIRE);
 }
 
-/* Order the loads of the copy before the second load of data_head. With ThreadSanitizer, which supports no
+/* Orders the loads of the copy before the second load of data_head. With ThreadSanitizer, which supports no
    fences, this does nothing. */
 static void load_fence(void)
 {
@@ -38,8 +39,8 @@ static void copy_from(const struct fr_ring *r, uint64_t head, uint8_t *copy, uin
 	memcpy(copy + before_end, r->data, len - before_end);
 }
 
-/* The copy has LEN bytes of the ring, from HEAD on. Returns how many of them are valid: the kernel surely did
-   not overwrite these bytes of the ring during the copy. */
+/* The copy has LEN bytes of the ring, from HEAD on. Returns the number of bytes at the begin of the copy that
+   are valid, because the kernel surely did not overwrite them in the ring during the copy. */
 static uint64_t count_valid(const struct fr_ring *r, uint64_t head, uint64_t len)
 {
 	uint64_t slack = FR_MIN((uint64_t)SLACK_BYTES, r->size / 4), written;
@@ -49,8 +50,8 @@ static uint64_t count_valid(const struct fr_ring *r, uint64_t head, uint64_t len
 	return written + slack >= r->size ? 0 : FR_MIN(len, r->size - written - slack);
 }
 
-/* Returns the size of the next piece: as many whole records from P on as fit into one run and into LIMIT
-   bytes; 0 if there is no record. */
+/* Returns the size of the next piece: the whole records from P on that fit into one run and into LIMIT bytes.
+   Returns 0 if no record fits. */
 static uint64_t measure_piece(const uint8_t *p, uint64_t limit, struct fr_ring *r)
 {
 	uint64_t len = 0;
@@ -61,8 +62,8 @@ static uint64_t measure_piece(const uint8_t *p, uint64_t limit, struct fr_ring *
 		if (size > limit - len || len + size > FR_RUN_MAX)
 			break;
 		if (size < sizeof(struct perf_event_header) || size & 7) {
-			/* Size 0: the kernel has not written here yet. Another size that is not valid: these
-			   bytes are not a header. */
+			/* If the size is 0, the kernel has not written here yet. If the size is another
+			   invalid size, the bytes are not the header of a record. */
 			if (size)
 				fr_cell_add_lost(r->owner, FR_LOSS_TORN, 1);
 			break;
@@ -72,7 +73,7 @@ static uint64_t measure_piece(const uint8_t *p, uint64_t limit, struct fr_ring *
 	return len;
 }
 
-/* Copy the records of P..P+LEN to OUT, the last one first. */
+/* Copies the records in the LEN bytes at P to OUT, the last record first. */
 static void reverse_records(const uint8_t *p, uint64_t len, uint8_t *out)
 {
 	uint8_t *to = out + len;
@@ -87,8 +88,8 @@ static void reverse_records(const uint8_t *p, uint64_t len, uint8_t *out)
 
 size_t fr_ring_max_pieces(uint64_t ring_bytes)
 {
-	/* Two neighbouring pieces have more than FR_RUN_MAX bytes together, or they would be one piece. So
-	   each FR_RUN_MAX bytes of the ring give at most two pieces. */
+	/* Two neighbouring pieces together have more than FR_RUN_MAX bytes; otherwise they would be one
+	   piece. So each FR_RUN_MAX bytes of the ring give at most two pieces. */
 	return 2 * (ring_bytes / FR_RUN_MAX) + 4;
 }
 

@@ -9,8 +9,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The bits that a recording does not need, newest first, with the version of the kernel that added each bit.
-   write_backward and use_clockid are not here: without them the data would have another meaning. */
+/* The bits that a recording does not need, newest first, with the version of the kernel that added each
+   bit. write_backward and use_clockid are not in this list, because the data would have another meaning
+   without these bits. */
 static const struct perf_event_attr optional[] = {
 	{.read_format = PERF_FORMAT_LOST},						    /* 6.0 */
 	{.build_id = 1},								    /* 5.12 */
@@ -25,7 +26,7 @@ static const struct perf_event_attr optional[] = {
 	{.exclude_guest = 1}, /* 3.2; some PMUs cannot exclude anything */
 };
 
-/* Clear the bits of MASK in A. Returns false if A has none of these bits. */
+/* Clears the bits of MASK in A. Returns whether A had any of these bits. */
 static bool clear_bits(struct perf_event_attr *a, const struct perf_event_attr *mask)
 {
 	const uint8_t *m = (const uint8_t *)mask;
@@ -58,8 +59,8 @@ int fr_perf_open_adapt(struct perf_event_attr *a, pid_t pid, int cpu, unsigned l
 
 	if (!is_unknown_bit(first))
 		return first;
-	/* First pass: try to clear only one bit, each time another one. So if a PMU refuses an old bit, all
-	   newer bits stay. Second pass: clear more and more bits. */
+	/* In the first pass, each try clears one bit only. So if a PMU refuses an old bit, the newer bits
+	   stay set. In the second pass, each try also clears all bits of the tries before it. */
 	for (int alone = 1; alone >= 0; alone--) {
 		less = *a;
 		for (size_t i = 0; i < FR_ARRAY_SIZE(optional); i++) {

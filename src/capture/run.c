@@ -18,8 +18,8 @@ int fr_capture_describe(const struct fr_capture *c, struct fr_session *s)
 		struct fr_event_desc *desc;
 		int r;
 
-		/* Leave out the watermark, which depends on KernelBuffer=: with another watermark it is still
-		   the same event. */
+		/* Leave out the watermark, which depends on KernelBuffer=: an event with another watermark is
+		   still the same event. */
 		attr.wakeup_watermark = 0;
 		r = fr_session_add_event(s, &attr, c->events[e].name, NULL, 0, &desc);
 
@@ -219,8 +219,9 @@ void fr_capture_counter(
 		add_counter(ret, &c->inherited[i]);
 }
 
-/* Returns the index of the event of C that has the name of the event EVENT of FROM; n_events if there is
-   none. If several events have this name, the n-th of them in FROM is the n-th of them in C. */
+/* Returns the index in C of the event that has the same name as the event with the index EVENT in the capture
+   `from`; or c->n_events if C has no event of this name. If several events have this name, the n-th of them
+   in `from` belongs to the n-th of them in C. */
 static size_t find_same_event(const struct fr_capture *c, const struct fr_capture *from, size_t event)
 {
 	const char *name = from->events[event].name;

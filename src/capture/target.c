@@ -15,8 +15,8 @@
 
 #define CPUS_MAX 8192
 #define THREADS_MAX (1u << 20)
-/* A process may start threads while we list its threads, so we list them several times. Threads that start
-   after the last pass inherit the events. */
+/* A process can start threads while its threads are being listed, so they are listed several times. Threads
+   that start after the last pass inherit the events. */
 #define LIST_PASSES 5
 
 static int read_online_cpus(uint8_t *ret_bits, struct fr_diag *d)
@@ -69,7 +69,8 @@ static bool has_tid(const struct fr_target *t, pid_t tid)
 	return false;
 }
 
-/* Add the threads of PID that are not in T yet. Returns the number of added threads or a negative errno. */
+/* Adds the threads of PID that are not in T yet to T. Returns the number of added threads or a
+   negative errno. */
 static int add_threads(struct fr_target *t, pid_t pid)
 {
 	_cleanup_closedir_ DIR *dir = NULL;
@@ -123,7 +124,7 @@ static int open_directory(const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Try PATH below each mounted hierarchy that perf can use: cgroup2, and version 1 with perf_event. */
+/* Tries PATH below each mounted hierarchy that perf can use: cgroup2, and version 1 with perf_event. */
 static int open_below_mounts(const char *path)
 {
 	_cleanup_fclose_ FILE *f = setmntent("/proc/self/mounts", "re");

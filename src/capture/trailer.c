@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-/* Returns the number of bytes of the whole record H before its sample id: the fixed part and the strings of
-   H. Returns 0 if the number is not known. */
+/* H is a whole record. Returns the number of bytes before the sample id of H: the fixed part and the strings
+   of H. Returns 0 if the number is not known. */
 static size_t body_size(const struct perf_event_header *h)
 {
 	const size_t size = h->size, poke = sizeof(*h) + 8 + 4;

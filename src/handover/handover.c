@@ -32,9 +32,10 @@ static void __attribute__((format(printf, 2, 3))) refuse(struct fr_handover *h, 
 	fr_log(LOG_WARNING, "the history of the previous instance is lost: %s", h->refused);
 }
 
-/* True: the descriptors of ring and state that the service manager passed are closed. They stay open until
-   release_passed(), because this process may begin its start again with another configuration. LISTEN_FDS
-   stays set, because other code looks for its own descriptors there. */
+/* True: this process has closed the descriptors of ring and state that the service manager passed. The
+   descriptors stay open until release_passed(), because it is possible that this process begins its start
+   again with another configuration. LISTEN_FDS stays set, because other code looks for its own
+   descriptors there. */
 static bool passed_are_closed;
 
 /* Returns a duplicate of the passed descriptor NAME; -ENOENT if no descriptor of this name was passed; or
@@ -66,8 +67,8 @@ static void name_ring(char ret[static FR_STATE_NAME_MAX], unsigned number)
 	snprintf(ret, FR_STATE_NAME_MAX, RING_NAME "%u", number);
 }
 
-/* Close the passed descriptors of ring and state. Those that this instance did not adopt are also removed
-   from the store. Returns the number of removed descriptors. */
+/* Closes the passed descriptors of ring and state. Also removes the descriptors that this instance did not
+   adopt from the store. Returns the number of removed descriptors. */
 static unsigned release_passed(const struct fr_handover *h)
 {
 	char **names = NULL, taken[FR_STATE_NAME_MAX];
@@ -103,8 +104,8 @@ static bool is_same_directory(int dirfd, const struct fr_state *s)
 	       s->directory_ino == st.st_ino;
 }
 
-/* Duplicate the descriptors of state and ring of the previous instance, and read the state. Returns 0;
-   -ENOENT if there is no state; or another negative errno with D. */
+/* Duplicates the descriptors of the previous instance's state and ring, and reads the state. Returns 0;
+   -ENOENT if there is no state; or another negative errno, with a message in D. */
 static int receive(struct fr_state_file *ret_file, struct fr_state *ret, int *ret_ring, const char *boot_id,
 	struct fr_diag *d)
 {
@@ -229,9 +230,10 @@ static int take_first_record(struct fr_history *history, struct fr_snapshot *sna
 	return r;
 }
 
-/* Copy the first side-band record of the ring to RET. The tracker searches for this record in the auxiliary
-   file, because the ring has evicted all side-band records before it. RET stays empty if the ring has no
-   side-band. */
+/* Copies the first side-band record of the ring to RET. RET stays empty if the ring has no side-band. The
+   side-band tracker searches for this record in the auxiliary file (perf.data.auxiliary, which has all
+   side-band). The ring has evicted the side-band records before this record, so the tracker has to take those
+   records from the file. */
 static int find_first_sideband(struct fr_history *history, struct fr_buf *ret)
 {
 	struct fr_snapshot *snapshot;
@@ -246,8 +248,8 @@ static int find_first_sideband(struct fr_history *history, struct fr_buf *ret)
 	return r;
 }
 
-/* Finish a resize that a kill interrupted. Move the remaining frames of the old ring to the new ring. On
-   success, *HISTORY becomes the new ring. On failure, it stays the old ring. */
+/* Finishes a resize that a kill interrupted: moves the remaining frames of the old ring to the new ring. On
+   success, *HISTORY becomes the new ring. On failure, *HISTORY stays the old ring. */
 static void finish_replacement(
 	struct fr_handover *h, const struct fr_history_config *config, struct fr_history **history)
 {
@@ -338,8 +340,8 @@ int fr_handover_open_history(struct fr_handover *h, const struct fr_history_conf
 	r = fr_history_adopt(&own, h->ring_fd, ret, &h->history, &why);
 	if (r == 0)
 		return open_adopted(h, &own, ring, ret, d);
-	/* The ring is intact, but it cannot be adopted with this configuration. Fail: the start then tries
-	   the configuration of the previous instance, which fits the ring. */
+	/* The ring is intact, but it cannot be adopted with this configuration. If this function fails, the
+	   start tries the configuration of the previous instance, which fits the ring. */
 	if (r != -EBADMSG && !ring->last_try)
 		return fr_fail(d, r, why.hint, "the history of the previous instance cannot be adopted: %s",
 			why.what[0] ? why.what : strerror(-r));
@@ -411,8 +413,8 @@ void fr_handover_store(struct fr_handover *h, const struct fr_handover_facts *fa
 	memcpy(before, h->state.ring, sizeof(before));
 	fr_session_deinit(&h->state.session);
 	fill_state(h, facts, &h->state);
-	/* First store the new ring, then its state; then remove the old ring. If a kill comes between two
-	   steps, the store has a ring and the state that belongs to it. */
+	/* Store the new ring, then its state, and then remove the old ring. With this order, the store always
+	   has a ring and the state that belongs to it, even if a kill comes between two steps. */
 	if (h->file.fd < 0)
 		r = fr_state_file_new(&h->file, &d);
 	if (r == 0)
@@ -437,9 +439,10 @@ void fr_handover_set_config(struct fr_handover *h, struct fr_buf *config)
 	h->written = false;
 }
 
-/* Count the gap from DRAINED_NS, up to which the ring is complete, to NOW_NS. DRAINED_NS 0: unknown; the gap
-   then begins at the start of the first instance. If the previous instance drained nothing, the new gap
-   includes the gap before that instance, so that gap is subtracted from the sum. */
+/* Counts the gap from DRAINED_NS to NOW_NS. DRAINED_NS is the time up to which the ring is complete. If
+   DRAINED_NS is 0, this time is unknown, and the gap begins at the start of the first instance. If the
+   previous instance drained nothing, the new gap includes the gap before the previous instance. That earlier
+   gap is already in the sum, so it is subtracted. */
 static void count_gap(struct fr_state *s, uint64_t drained_ns, uint64_t now_ns)
 {
 	const uint64_t from_ns = drained_ns ? drained_ns : s->first_started_ns;

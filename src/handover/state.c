@@ -88,7 +88,7 @@ static void take_into(struct byte_reader *r, void *to, size_t len)
 		memcpy(to, p, len);
 }
 
-/* Read a string from a field of SIZE bytes. The string must end within the field. */
+/* Reads a string from a field of SIZE bytes. The string must end within the field. */
 static void take_text(struct byte_reader *r, char *to, size_t size)
 {
 	take_into(r, to, size);
@@ -105,7 +105,8 @@ static int decode_event(struct byte_reader *r, struct fr_session *s)
 	const char *name;
 	int code;
 
-	/* If another version wrote a smaller struct, the members that are missing at its end are 0. */
+	/* If another version wrote a smaller attr, the members that are missing at the end of
+	   the attr are 0. */
 	if (size < PERF_ATTR_SIZE_VER0 || size > sizeof(attr))
 		return -EBADMSG;
 	take_into(r, &attr, size);
@@ -119,14 +120,15 @@ static int decode_event(struct byte_reader *r, struct fr_session *s)
 	ids = malloc(FR_MAX(n_ids, 1u) * sizeof(*ids));
 	if (!ids)
 		return -ENOMEM;
-	take_into(r, ids, n_ids * sizeof(*ids)); /* the ids may be unaligned, because they follow a name */
+	take_into(r, ids, n_ids * sizeof(*ids)); /* the ids can be unaligned, because they follow a name */
 	code = fr_session_add_event(s, &attr, name, ids, n_ids, &added);
 	if (code == 0)
 		added->until_ns = until_ns;
 	return code;
 }
 
-/* Read bytes. Their content is not checked here: the code that uses them checks it. */
+/* Reads a length, and a buffer of this length. The content of the buffer is not checked here: the code that
+   uses it has to check it. */
 static int decode_buf(struct byte_reader *r, struct fr_buf *ret)
 {
 	const uint32_t len = read_u32(r);
@@ -146,8 +148,8 @@ static int decode(struct byte_reader *r, struct fr_state *s)
 	for (size_t i = 0; i < FR_ARRAY_SIZE(numbers); i++)
 		*numbers[i] = read_u64(r);
 	n_lost = read_u32(r);
-	/* An older version may have written fewer causes. Causes that it did not know are at the end, and
-	   stay 0. */
+	/* An older version may have written fewer causes of loss. The causes that the older version did not
+	   know are at the end of the array, and stay 0. */
 	if (n_lost > _FR_LOSS_MAX)
 		return -EBADMSG;
 	take_into(r, s->lost, n_lost * sizeof(*s->lost));
@@ -202,8 +204,8 @@ static uint32_t slot_crc(const struct slot_header *h, const void *payload)
 	return fr_crc32c(crc, payload, h->length);
 }
 
-/* Read the header of SLOT into H, and its payload into RET. Returns 0; -EBADMSG if the slot is not whole, or
-   of another version; or another negative errno. */
+/* Reads the header of SLOT into H, and the payload of SLOT into RET. Returns 0; -EBADMSG if the slot is not
+   whole, or is of another version; or another negative errno. */
 static int read_slot(int fd, unsigned slot, struct slot_header *h, struct fr_buf *ret)
 {
 	const off_t at = (off_t)(slot * SLOT_BYTES);

@@ -2,13 +2,13 @@
 #pragma once
 
 /*
- * The state: what the next instance needs besides the ring, for example which event an id stands for, and the
- * counters. The state is in a memfd of a sealed size. The memfd has two slots, which are written in turns. So
- * a kill at any time leaves one slot whole:
+ * The state: the data that the next instance (process of flightrecd) needs besides the ring, for example the
+ * ids of the events, and the counters. The state is in a memfd of a sealed size. The memfd has two slots, and
+ * each write goes into the older slot. So if a kill interrupts a write, the newer slot stays whole:
  *
  *     slot 0 │ slot 1        a slot: magic, version, generation, length, crc32c │ payload
  *
- * Main thread.
+ * Only the main thread calls these functions.
  */
 
 #include "base/clock.h"
@@ -20,8 +20,9 @@
 
 #define FR_STATE_NAME_MAX 32
 
-/* Counters over all instances. Each anomaly is counted once: as done, joined, failed, suppressed or canceled;
-   or its dump still waits. A kept dump counts as failed, and later also as rescued or given up. */
+/* Counters over all instances. Each anomaly is counted once: as done, joined, failed, suppressed or canceled.
+   An anomaly that is not counted yet has a dump that still waits. A kept dump counts as failed, and later
+   also as rescued or given up. */
 struct fr_counters {
 	uint64_t next_job_id;
 	uint64_t dumps_done, dumps_joined, dumps_failed, dumps_suppressed, dumps_canceled;
@@ -31,21 +32,23 @@ struct fr_counters {
 struct fr_state {
 	char boot_id[FR_BOOT_ID_SIZE];
 	char ring[FR_STATE_NAME_MAX];		 /* the name that the ring has in the store */
-	uint64_t first_started_ns;		 /* monotonic; of the first instance */
+	uint64_t first_started_ns;		 /* monotonic time of the start of the first instance */
 	uint64_t restarts;			 /* number of instances that adopted the ring */
-	uint64_t gap_ns, gap_from_ns, gap_to_ns; /* the sum of all gaps; the last gap, from and to */
+	uint64_t gap_ns, gap_from_ns, gap_to_ns; /* the sum of all gaps; begin of the last gap; end
+						    of the last gap */
 	struct fr_counters counters;
 	uint64_t lost[_FR_LOSS_MAX];	       /* losses of all instances so far */
 	uint64_t directory_dev, directory_ino; /* the directory of the auxiliary file */
-	/* Only the events (the side-band event is the last one) and the section TRACING_DATA. */
+	/* Only the events (the side-band event is the last event) and the section TRACING_DATA. */
 	struct fr_session session;
 	struct fr_buf config; /* the last configuration of which all keys were in force (config/saved.h) */
 };
 
-/* Append the payload of a slot to RET. Returns 0; -ENOMEM; or -E2BIG if the payload is larger than a slot. */
+/* Encodes S as the payload of a slot, and appends the payload to RET. Returns 0; -ENOMEM; or -E2BIG if the
+   payload is larger than a slot. */
 int fr_state_encode(const struct fr_state *s, struct fr_buf *ret);
-/* Decode a payload, which is not trusted: it may be any bytes. Returns 0; -EBADMSG or -ENOMEM, and then RET
-   does not change. */
+/* Decodes a payload, which is not trusted: it can be any bytes. Returns 0, -EBADMSG or -ENOMEM. On an error,
+   RET does not change. */
 int fr_state_decode(const void *data, size_t len, struct fr_state *ret);
 void fr_state_deinit(struct fr_state *s);
 #define _cleanup_state_ _cleanup_(fr_state_deinit)
@@ -55,11 +58,12 @@ struct fr_state_file {
 	uint64_t generation; /* generation of the newest slot; 0: no slot is written yet */
 };
 
-/* Create an empty file. Returns 0 or a negative errno with D. */
+/* Creates the memfd, without a state. Returns 0; or a negative errno, with a message in D. */
 int fr_state_file_new(struct fr_state_file *ret, struct fr_diag *d);
-/* Adopt FD, which is consumed on success. *RET_STATE gets the state in the newest whole slot. Returns 0;
-   -EBADMSG with D if no slot is whole and of this version; or another negative errno with D. */
+/* Adopts the memfd FD of the previous instance. On success, RET owns FD, and *RET_STATE gets the state in the
+   newest whole slot. Returns 0; -EBADMSG, with a message in D, if no slot is both whole and of this version;
+   or another negative errno, with a message in D. */
 int fr_state_file_adopt(int fd, struct fr_state_file *ret, struct fr_state *ret_state, struct fr_diag *d);
-/* Write S into the older slot. The newer slot is not touched, so it stays valid if a kill interrupts the
+/* Writes S into the older slot. The newer slot is not touched, so it stays valid if a kill interrupts the
    write. Returns 0 or a negative errno. */
 int fr_state_file_write(struct fr_state_file *f, const struct fr_state *s);

@@ -12,7 +12,7 @@ enum fr_budget_verdict fr_budget_change(struct fr_budget *b, uint64_t ppm)
 
 	if (ppm == b->ppm)
 		return FR_BUDGET_STAY;
-	/* With the new budget, a new window begins. The divisor stays, unless there is no limit any more. */
+	/* With the new budget, a new window begins. The divisor stays, unless the new budget is no limit. */
 	b->ppm = ppm;
 	b->since_ns = b->quiet_since_ns = 0;
 	b->is_exhausted = false;
@@ -34,7 +34,8 @@ static enum fr_budget_verdict above(struct fr_budget *b)
 	return FR_BUDGET_EXHAUSTED;
 }
 
-/* Decide after a window that was below half of the budget. SINCE_NS is the begin of the window. */
+/* Returns the verdict after a window in which at most half of the budget was used. SINCE_NS is the begin
+   of the window. */
 static enum fr_budget_verdict quiet(struct fr_budget *b, uint64_t since_ns, uint64_t now_ns)
 {
 	if (!b->quiet_since_ns)

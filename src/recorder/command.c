@@ -74,8 +74,8 @@ int fr_command_go(struct fr_command *c, const char *name, struct fr_diag *d)
 	return 0;
 }
 
-/* End the command with SIGTERM. If it still runs after TERM_NS, end it with SIGKILL, so that the recorder can
-   end. */
+/* Ends the command with SIGTERM. If the command still runs after TERM_NS, ends it with SIGKILL, so that the
+   recorder can end. */
 static void end_command(pid_t pid)
 {
 	const uint64_t until_ns = fr_monotonic_ns() + TERM_NS;

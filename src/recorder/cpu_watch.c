@@ -15,8 +15,8 @@
 
 #define CPUS_MAX 8192
 #define CPU_DIRECTORY "/sys/devices/system/cpu"
-/* The two clocks that suspended_ns() compares are read one after the other, so their difference varies a
-   little even if there was no suspend. Only a larger change of the difference is a suspend. */
+/* suspended_ns() reads its two clocks one after the other, so the difference of the clocks varies a little
+   even if there was no suspend. Only a larger change of the difference is a suspend. */
 #define SUSPENDED_MIN_NS (100 * FR_NSEC_PER_MSEC)
 
 struct cpus {
@@ -33,7 +33,8 @@ struct online_file {
 struct fr_cpu_watch {
 	fr_cpus_came came;
 	void *ctx;
-	struct cpus online; /* CPUs that were online in the last look(); at first, the recorded CPUs */
+	struct cpus online; /* CPUs that were online at the last look(); before the first look(), the
+			       recorded CPUs */
 	uint64_t suspended_ns;
 	unsigned missing; /* CPUs that came online and are not recorded yet; a suspend counts as one */
 	struct online_file files[CPUS_MAX];
@@ -77,8 +78,8 @@ int fr_cpus_online(const char *wanted, char *ret, size_t size)
 	return n ? 0 : -ENODEV;
 }
 
-/* Look for changes since the last call. BACK is a CPU that may have gone offline and come back since then;
-   -1: no CPU. */
+/* Looks for changes since the last call. The parameter `back` is a CPU that can have gone offline and come
+   back since the last call; -1: no CPU. */
 static void look(struct fr_cpu_watch *w, int back)
 {
 	const uint64_t slept_ns = suspended_ns();
@@ -92,7 +93,7 @@ static void look(struct fr_cpu_watch *w, int back)
 
 		if (was == is && !(is && cpu == back))
 			continue;
-		/* CPUs that are not sampled count, too, because their side-band is recorded. */
+		/* CPUs that are not sampled also count, because their side-band is recorded. */
 		w->missing += is;
 		fr_log(LOG_NOTICE, is ? "CPU %d came online" : "CPU %d went offline", cpu);
 	}
@@ -124,9 +125,9 @@ static void watch_files(struct fr_cpu_watch *w, sd_event *event, const struct cp
 			continue;
 		w->files[cpu] = (struct online_file){.watch = w, .cpu = cpu};
 		snprintf(path, sizeof(path), CPU_DIRECTORY "/cpu%d/online", cpu);
-		/* A CPU that cannot go offline has no such file, so an error is ignored. The source is kept
-		   as a reference, because with a floating inotify source libsystemd 252 never frees the
-		   loop. */
+		/* A CPU that cannot go offline has no file "online", so an error is ignored. The watch keeps
+		   a reference to the event source: with a floating inotify source, libsystemd 252 never frees
+		   the event loop. */
 		(void)sd_event_add_inotify(
 			event, &w->files[cpu].source, path, IN_CLOSE_WRITE, on_written, &w->files[cpu]);
 	}
@@ -143,8 +144,8 @@ int fr_cpu_watch_new(sd_event *event, const struct fr_capture *capture, fr_cpus_
 	w->came = came;
 	w->ctx = ctx;
 	w->suspended_ns = suspended_ns();
-	/* Begin with the recorded CPUs, and not with those that are online now: a CPU may have come since the
-	   events were opened. */
+	/* Begin with the recorded CPUs, and not with the CPUs that are online now, because a CPU can have
+	   come online since the events were opened. */
 	for (size_t i = 0; i < fr_capture_n_cpus(capture); i++) {
 		const int cpu = fr_capture_cpu_number(capture, i);
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* Room for the records of the old capture near the cut-over time: enough for a million records a second. If a
-   record does not fit, its duplicate from the new capture is not recognized, and is kept, too. */
+   record does not fit, its duplicate from the new capture is not recognized, so both records are kept. */
 #define NEAR_BYTES (256u << 10)
 #define TYPE_FOUND UINT32_MAX /* marks a record whose duplicate has come */
 
@@ -46,7 +46,8 @@ bool fr_cutover_keeps_run(const struct fr_cutover *c, uint64_t first_ns, uint64_
 			 : last_ns + FR_CUTOVER_NEAR_NS < c->at_ns;
 }
 
-/* Set the fields in which duplicates differ to 0: the id and the time. FORK and EXIT have the time twice. */
+/* Sets the fields in which duplicates differ to 0: the id and the time. FORK and EXIT records have
+   the time twice. */
 static void clear_event(struct perf_event_header *h)
 {
 	struct fr_sample *s = (struct fr_sample *)h;
@@ -72,8 +73,8 @@ static void remember(struct fr_cutover *c, const struct perf_event_header *h)
 	c->len += h->size;
 }
 
-/* Check whether H is a duplicate of a record of the old capture. Each record of the old capture has at most
-   one duplicate. */
+/* Returns whether H is a duplicate of a record of the old capture, and marks that record. Each record of the
+   old capture has at most one duplicate. */
 static bool is_duplicate(struct fr_cutover *c, const struct perf_event_header *h)
 {
 	uint8_t copy[FR_RECORD_MAX + 1] __attribute__((aligned(8)));

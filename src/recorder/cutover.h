@@ -2,16 +2,17 @@
 #pragma once
 
 /*
- * The cut-over: a new capture replaces the old one while both record. Records from before the cut-over time
- * are taken from the old capture, later records from the new capture.
+ * The cut-over: a new capture (opened events with their kernel rings) replaces the old capture while both
+ * captures record. Records from before the cut-over time are taken from the old capture, later records from
+ * the new capture.
  *
- * While both record, the kernel makes two records of the same thing, one for each capture, and reads the
- * clock for each. Near the cut-over time, one of the two records may be earlier than the cut-over time, and
- * the other one later. So a record of the new capture that is within FR_CUTOVER_NEAR_NS of the cut-over time
- * is dropped only if it is a duplicate. It is a duplicate if a record that was taken from the old capture is
- * equal, except for the id of the event and the time.
+ * While both captures record, the kernel makes two records of each incident, one for each capture, and reads
+ * the clock for each record. Near the cut-over time, it is possible that one of the two records is earlier
+ * than the cut-over time, and the other record later. So a record of the new capture that is within
+ * FR_CUTOVER_NEAR_NS of the cut-over time is dropped only if it is a duplicate. It is a duplicate if a record
+ * that was taken from the old capture is equal, except for the id of the event and the time.
  *
- * Recorder thread, except for new and free.
+ * Only the recorder thread calls these functions, except fr_cutover_new() and fr_cutover_free().
  */
 
 #include <linux/perf_event.h>
@@ -19,21 +20,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FR_CUTOVER_NEAR_NS 100000ULL /* an interrupt may run between the two readings of the clock */
+#define FR_CUTOVER_NEAR_NS 100000ULL /* an interrupt can run between the two readings of the clock */
 
 struct fr_cutover;
 
 /* Returns NULL if there is no memory. */
 struct fr_cutover *fr_cutover_new(void);
-/* NULL-safe; returns NULL. */
+/* NULL is allowed; returns NULL. */
 struct fr_cutover *fr_cutover_free(struct fr_cutover *c);
-/* Set the cut-over time. The next records come from the old capture. */
+/* Sets the cut-over time, and begins with records of the old capture: the next calls of
+   fr_cutover_keeps_run() and fr_cutover_keeps() are about records of the old capture. */
 void fr_cutover_set_time(struct fr_cutover *c, uint64_t ns);
-/* Call it when the old capture has given all its records. The next records come from the new capture. */
+/* Call this function when all records of the old capture have been read. The next calls of
+   fr_cutover_keeps_run() and fr_cutover_keeps() are about records of the new capture. */
 void fr_cutover_begin_new(struct fr_cutover *c);
 
-/* Returns true if all records with times from FIRST_NS to LAST_NS are kept. Returns false if
+/* Returns true if all records of a run with times from FIRST_NS to LAST_NS are kept. Returns false if
    fr_cutover_keeps() has to decide about each record. */
 bool fr_cutover_keeps_run(const struct fr_cutover *c, uint64_t first_ns, uint64_t last_ns);
-/* Returns whether the record H (in the layout of perfdata/record.h) is kept. Call it once for each record. */
+/* Returns whether the record H (in the layout of perfdata/record.h) is kept. Call this function once
+   for each record. */
 bool fr_cutover_keeps(struct fr_cutover *c, const struct perf_event_header *h);

@@ -48,8 +48,8 @@ static void log_step(const struct fr_frequency *f, const struct fr_frequency_ste
 		FR_ARRAY_SIZE(fields), "%s", text);
 }
 
-/* Set the frequencies of CAPTURE with the divisor of the budget. If that fails, the previous divisor, FROM,
-   stays. */
+/* Sets the frequencies of CAPTURE with the budget's divisor. On an error, sets the budget's divisor back to
+   the previous divisor, `from`. */
 static void make_step(struct fr_frequency *f, struct fr_capture *capture, unsigned from)
 {
 	const struct fr_frequency_step s = {
@@ -130,8 +130,8 @@ uint64_t fr_frequency_hz(const struct fr_frequency *f)
 	return f->full_hz ? hz(f, f->budget.divisor) : 0;
 }
 
-/* Returns the JSON of a step. It has the members of a cause, because each step also becomes a trigger
-   sample. */
+/* Returns the JSON of a step. The JSON has the members of a cause, because a dump describes each step with a
+   trigger sample, like a cause. */
 static cJSON *step_json(const struct fr_frequency *f, const struct fr_frequency_step *s, bool before)
 {
 	const struct fr_clock_pair pair = fr_clock_pair_now();

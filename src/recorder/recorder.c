@@ -14,14 +14,14 @@
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 
-/* How much later than its time a record may appear in a kernel ring. The kernel reads the clock before it
-   puts the record into the ring. Between these two steps, interrupts may run, or the hypervisor may take the
-   CPU away. */
+/* The longest delay between the time of a record and its appearance in a kernel ring. The kernel reads the
+   clock before it puts the record into the ring. Between these two steps, interrupts can run, or the
+   hypervisor can take the CPU away. */
 #define IN_FLIGHT_NS (10 * FR_NSEC_PER_MSEC)
 
 /* If more tasks want to run than the machine has CPUs, the kernel rings fill up while the recorder waits for
-   a CPU. With this priority, it waits less. It runs only for microseconds at a time, so it does not slow
-   other tasks down. */
+   a CPU. With this priority, the recorder waits less. It runs only for microseconds at a time, so it does not
+   slow other tasks down. */
 #define RECORDER_NICE (-10)
 
 struct fr_recorder {
@@ -30,7 +30,7 @@ struct fr_recorder {
 	pthread_t thread;
 	pid_t tid;
 
-	/* One request at a time. A thread with another request waits until REQUEST is IDLE. */
+	/* There is one request at a time. A thread with another request waits until `request` is IDLE. */
 	struct fr_lock lock;
 	struct fr_cond changed;
 	enum { IDLE, BEGUN, ASKED, ANSWERED } request;
@@ -63,7 +63,8 @@ static void keep_samples(struct fr_recorder *r, const struct fr_run *run)
 
 typedef void (*keep_fn)(struct fr_recorder *r, const struct fr_run *run);
 
-/* Used near a cut-over: keep only those records of RUN for which fr_cutover_keeps() returns true. */
+/* Used near the time of a cut-over. Keeps only the records of RUN for which fr_cutover_keeps()
+   returns true. */
 static void keep_parts(struct fr_recorder *r, const struct fr_run *run, keep_fn keep)
 {
 	struct fr_run part = {.data = run->data};
@@ -110,7 +111,7 @@ static struct fr_capture_ops drain_ops(struct fr_recorder *r)
 	return (struct fr_capture_ops){on_sideband, on_samples, r, fr_history_append_max(r->config.history)};
 }
 
-/* Run a round. BEGIN_NS: a time at or before the begin of the round. */
+/* Runs a round. BEGIN_NS is a time at or before the begin of the round. */
 static void run_round(struct fr_recorder *r, uint64_t begin_ns)
 {
 	const struct fr_capture_ops ops = drain_ops(r);
@@ -133,7 +134,7 @@ static void run_round(struct fr_recorder *r, uint64_t begin_ns)
 	atomic_store_explicit(&r->last_round_ns, fr_monotonic_ns(), memory_order_relaxed);
 }
 
-/* Run the work of a request, if there is one. Call it directly after a round. */
+/* If there is a request, runs its work. Call this function directly after a round. */
 static void answer_request(struct fr_recorder *r)
 {
 	fr_lock(&r->lock);
@@ -151,8 +152,8 @@ static void raise_maximum(_Atomic uint64_t *maximum, uint64_t ns)
 		atomic_store_explicit(maximum, ns, memory_order_relaxed);
 }
 
-/* If a task has ended or a CPU went offline, remove its ring from the epoll set. The round before this call
-   has drained the ring a last time. */
+/* If a task has ended or a CPU has gone offline, removes its perf event from the epoll set. Call this
+   function after a round, which has drained the last records of the perf event. */
 static void handle_hang_ups(struct fr_recorder *r, const struct epoll_event *events, int n)
 {
 	const uint64_t one = 1;
@@ -175,7 +176,7 @@ static void *recorder_main(void *arg)
 	bool stop = false;
 
 	fr_thread_begin(FR_THREAD_RECORDER);
-	/* This needs CAP_SYS_NICE. Without the capability, the priority stays normal. */
+	/* setpriority() needs CAP_SYS_NICE. Without this capability, the priority stays normal. */
 	(void)setpriority(PRIO_PROCESS, (id_t)gettid(), RECORDER_NICE);
 	fr_lock(&r->lock);
 	r->tid = gettid();
@@ -290,7 +291,7 @@ int fr_recorder_ended_fd(const struct fr_recorder *r)
 	return r->all_tasks_ended_fd;
 }
 
-/* Reserve the request for this thread. Waits while another thread has it. */
+/* Reserves the request for the calling thread. Waits while another thread has a request. */
 static void begin_request(struct fr_recorder *r)
 {
 	fr_lock(&r->lock);
@@ -300,7 +301,8 @@ static void begin_request(struct fr_recorder *r)
 	fr_unlock(&r->lock);
 }
 
-/* Let the recorder thread run WORK after its next round. Returns the result of WORK. */
+/* Lets the recorder thread call work() after its next round, and waits until work() has returned. Returns the
+   result of work(). */
 static int run_request(struct fr_recorder *r, int (*work)(struct fr_recorder *r, void *ctx), void *ctx)
 {
 	int code;
@@ -335,8 +337,8 @@ static int request(struct fr_recorder *r, int (*work)(struct fr_recorder *r, voi
 	return code;
 }
 
-/* The round before this call has drained all kernel rings that are not overwritable. Now drain the
-   overwritable rings, seal the open chunk, and make the snapshot. */
+/* The round before this call has drained all kernel rings that are not overwritable. Drains the overwritable
+   rings, seals the open chunk (compresses it into a frame), and makes the snapshot. */
 static int take_snapshot(struct fr_recorder *r, void *ctx)
 {
 	const struct fr_capture_ops ops = drain_ops(r);
@@ -357,10 +359,11 @@ struct switching {
 	struct fr_cutover *cutover;
 };
 
-/* Cut over from the old rings to the new ones. The cut-over time is the begin of a last round over the old
-   rings. Records that are taken from the new rings are at most FR_CUTOVER_NEAR_NS older than this time. Each
-   round allows for records that are IN_FLIGHT_NS older than its begin, and IN_FLIGHT_NS is larger than
-   FR_CUTOVER_NEAR_NS. So the low watermarks stay correct. */
+/* Cuts over from the kernel rings of the old capture to the kernel rings of the new capture. The cut-over
+   time is the begin of a last round over the old rings. Records that are taken from the new rings are at most
+   FR_CUTOVER_NEAR_NS older than the cut-over time. So no record in a frame, or in a later frame, is older
+   than the frame's low watermark: for the low watermarks, each round allows for records that are IN_FLIGHT_NS
+   older than its begin, and IN_FLIGHT_NS is larger than FR_CUTOVER_NEAR_NS. */
 static int switch_capture(struct fr_recorder *r, void *ctx)
 {
 	const struct fr_capture_ops ops = drain_ops(r);
@@ -368,9 +371,9 @@ static int switch_capture(struct fr_recorder *r, void *ctx)
 
 	fr_cutover_free(r->cutover);
 	r->cutover = s->cutover;
-	/* Wait, so that the cut-over time is not near the previous round. If that round had taken records
-	   near the cut-over time, the cut-over would not know these records, and would keep their
-	   duplicates. */
+	/* Wait, so that the cut-over time is not near the previous round. If the previous round took
+	   records near the cut-over time, the cut-over would not know these records, and would keep
+	   their duplicates. */
 	usleep(FR_CUTOVER_NEAR_NS / FR_NSEC_PER_USEC);
 	r->cutover_ns = fr_monotonic_ns();
 	fr_cutover_set_time(r->cutover, r->cutover_ns);

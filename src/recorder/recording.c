@@ -16,13 +16,13 @@ static int parse_events(const struct fr_config *c, struct fr_event_list *ret, st
 	return r;
 }
 
-/* Returns the pid of a process whose perf events build-ids from the kernel would disturb; 0: there is
-   none. */
+/* Returns the pid of another process whose perf events would be disturbed if the recording asked the kernel
+   for build-ids; or 0 if there is no such process. */
 static pid_t find_disturbed(void)
 {
-	/* fr_capture_build_ids_leak() tries out whether the kernel has this problem. If the trial cannot be
-	   made, the recording asks the kernel for build-ids nevertheless. fr_capture_open() leaves out
-	   attribute bits that the kernel does not know. */
+	/* fr_capture_build_ids_leak() tries out whether a request for build-ids disturbs other processes on
+	   this kernel. If fr_capture_build_ids_leak() fails, the recording asks the kernel for build-ids
+	   nevertheless. If the kernel does not know build-ids, fr_capture_open() leaves them out. */
 	const pid_t pid = fr_capture_build_ids_leak() > 0 ? fr_capture_find_other_recorder() : 0;
 
 	if (pid)

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Opens the events of a configuration, for a start, a reload or a reopen. It enables no event and starts no
- * thread.
+ * Opens the events of a configuration, at a start, a reload or a reopen. The functions enable no event and
+ * start no thread.
  */
 
 #include "capture/capture.h"
@@ -17,8 +17,9 @@ struct fr_recording {
 	struct fr_event_list events;
 	struct fr_capture *capture;
 	struct fr_session session;
-	/* If build-ids from the kernel would disturb the perf events of another process, this is its pid, and
-	   build-ids are read from files. 0: no process would be disturbed. */
+	/* The pid of another process whose perf events would be disturbed if this recording asked the
+	   kernel for build-ids. If there is such a process, build-ids are read from files. 0: there is no
+	   such process. */
 	pid_t disturbed_pid;
 };
 
@@ -26,14 +27,15 @@ struct fr_recording_config {
 	const struct fr_config *config; /* all pointers are borrowed for the call */
 	const char *cpus;		/* used instead of CPUs= of the configuration; NULL: all CPUs */
 	pid_t command_pid;		/* the process of "-- COMMAND"; 0: there is none */
-	int argc;			/* the command line of the recorder, for the heads of files */
+	int argc;			/* argc and argv: the command line of the recorder, for the
+					   heads of files */
 	char *const *argv;
 };
 
-/* Open the events, and describe them for the head of a file. The caller sets RET to zeros before. Returns 0;
-   or a negative errno with D, and then RET is closed. */
+/* Opens the events, and describes them for the head of a file. Before the call, the caller sets RET to zeros.
+   Returns 0; or a negative errno, with a message in D. On an error, RET is closed. */
 int fr_recording_open(const struct fr_recording_config *c, struct fr_recording *ret, struct fr_diag *d);
-/* Free the members of RECORDING, and set RECORDING to zeros. */
+/* Frees the members of RECORDING, and sets RECORDING to zeros. */
 void fr_recording_close(struct fr_recording *recording);
 
 /* Returns the first id of the side-band event, which is the last event of S. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Gets and sets the global variables of an object. The object's BTF describes the variables. The BTF may be
-   wrong, so every step is checked. */
+/* Gets and sets the global variables of an object. The object's BTF describes the variables. It is possible
+   that the BTF is wrong, so every step is checked. */
 #include "base/cleanup.h"
 #include "base/nearest.h"
 #include "base/units.h"
@@ -48,7 +48,7 @@ static bool describe_variable(const struct btf *btf, const struct btf_var_secinf
 	return ret->name && *ret->name && ret->type;
 }
 
-/* The globals that a person may mean by a wrong name. */
+/* The globals that a message suggests when a person has given a wrong name. */
 struct suggestion {
 	unsigned distance;
 	const char *nearest; /* the most similar name; NULL: none is similar */
@@ -57,8 +57,8 @@ struct suggestion {
 static void add_suggestion(
 	struct suggestion *s, const struct btf *btf, const char *wanted, const struct global *g);
 
-/* Finds the global NAME. Returns 0; or -ENOENT, and then S (NULL is allowed) has the names of the other
-   globals. */
+/* Finds the global NAME. Returns 0; or -ENOENT. On -ENOENT, S (NULL is allowed) has the names of the globals
+   that a person can set. */
 static int find_global(
 	const struct fr_bpf_object *o, const char *name, struct global *ret, struct suggestion *s)
 {
@@ -148,7 +148,8 @@ int fr_bpf_object_set_number(struct fr_bpf_object *o, const char *name, uint64_t
 	return 0;
 }
 
-/* Parses a number. Returns 0; -EINVAL if TEXT is not a number; -ERANGE if it does not fit into BITS bits. */
+/* Parses a number. Returns 0; -EINVAL if TEXT is not a number; -ERANGE if the number does not fit
+   into BITS bits. */
 static int parse_number(const char *text, unsigned bits, bool is_signed, uint64_t *ret)
 {
 	const char *digits = text + (*text == '-');

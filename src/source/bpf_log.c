@@ -113,8 +113,8 @@ static bool is_statistics(const char *line, size_t len)
 	return false;
 }
 
-/* The verifier's log has lines of source code: "; int x = *p; @ file.c:12". Copies LINE, such a line, into
-   RET->source, without the first semicolon. Does nothing if LINE has no code. */
+/* LINE is a line with source code in the verifier's log: "; int x = *p; @ file.c:12". Copies LINE into
+   RET->source, without the first semicolon. Does nothing if there is no code before the '@'. */
 static void copy_source(struct fr_bpf_log_summary *ret, const char *line, size_t len)
 {
 	char text[sizeof(ret->source)];

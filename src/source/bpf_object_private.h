@@ -23,12 +23,12 @@ int fr_bpf_check_programs(const struct fr_bpf_object *o, struct fr_diag *d);
    tracepoint. Returns RET; or NULL if PROGRAM is not for a tracepoint. */
 const char *fr_bpf_tracepoint_of(const struct bpf_program *program, char *ret, size_t size);
 
-/* bpf_return.c: makes the chosen programs of classic tracepoints return 1, so that they do not hide events
-   from other users of the tracepoint. Returns -E2BIG if a program is too long for this change. */
+/* bpf_return.c: makes the chosen programs of classic tracepoints return 1, so that the programs do not hide
+   events from other users of the tracepoint. Returns -E2BIG if a program is too long for this change. */
 int fr_bpf_return_one(struct fr_bpf_object *o, struct fr_diag *d);
 
-/* bpf_explain.c: the next three functions fill D after a step has failed with CODE. TEXT is libbpf's output,
-   or NULL. The functions return a negative errno, which may differ from CODE. */
+/* bpf_explain.c: each of the next three functions fills D after the step in its name has failed with CODE.
+   TEXT is libbpf's output, or NULL. The functions return a negative errno, which can differ from CODE. */
 int fr_bpf_explain_open(const char *label, int code, const char *text, struct fr_diag *d);
 int fr_bpf_explain_load(const char *label, int code, const char *text, struct fr_diag *d);
 int fr_bpf_explain_attach(

@@ -92,8 +92,8 @@ static bool is_in_btf(const struct kernel *k, const char *name)
 	return btf__find_by_name_kind(k->btf, type, BTF_KIND_TYPEDEF) > 0 || is_in_module_btf(k->btf, type);
 }
 
-/* Returns whether the kernel has PROGRAM's tracepoint. Also returns true if PROGRAM is for no tracepoint, or
-   if this function cannot find out whether the kernel has it. */
+/* Returns whether the kernel has PROGRAM's tracepoint. Also returns true if PROGRAM is not for a tracepoint,
+   or if this function cannot find out whether the kernel has the tracepoint. */
 static bool has_tracepoint(const struct kernel *k, const struct bpf_program *program)
 {
 	char path[256];
@@ -136,8 +136,9 @@ static int explain_missing(
 		o->label);
 }
 
-/* The ABI allows two variants of a program, NAME_btf and NAME_classic. At most one of them is loaded. Returns
-   the other variant of P, or NULL if there is none. RET_BTF gets whether P is NAME_btf. */
+/* The ABI allows two variants of a program, NAME_btf and NAME_classic. At most one of the two
+   variants is loaded. Returns the other variant of P, or NULL if P has no other variant. RET_BTF gets
+   whether P is NAME_btf. */
 static struct bpf_program *find_variant(
 	const struct fr_bpf_object *o, const struct bpf_program *p, bool *ret_btf)
 {
@@ -153,8 +154,8 @@ static struct bpf_program *find_variant(
 	return bpf_object__find_program_by_name(o->libbpf, variant);
 }
 
-/* Returns 1 if P is to be loaded; 0 if not; or -EOPNOTSUPP if the kernel does not have P's tracepoint, and P
-   is not OPTIONAL. */
+/* Returns 1 if P has to be loaded; 0 if not; or -EOPNOTSUPP, with a message in D, if the kernel does not have
+   P's tracepoint and `optional` is false. */
 static int choose_program(const struct fr_bpf_object *o, const struct kernel *k, const struct bpf_program *p,
 	bool optional, struct fr_diag *d)
 {

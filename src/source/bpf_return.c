@@ -15,8 +15,8 @@
 #include <linux/bpf.h>
 #include <string.h>
 
-/* Changes the N instructions at INSNS; there is room for two more. Returns 1 if INSNS has an exit; 0 if not;
-   or -E2BIG if an exit is too far from the end for a jump. */
+/* Redirects the exits in the N instructions at INSNS, and appends two instructions, for which INSNS has room.
+   Returns 1 if there is an exit; 0 if not; or -E2BIG if an exit is too far from the end for a jump. */
 static int redirect_exits(struct bpf_insn *insns, size_t n)
 {
 	bool has_exit = false;

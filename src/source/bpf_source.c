@@ -14,8 +14,8 @@
 
 #include <flightrec/trigger.bpf.h>
 
-/* The maximum of events that a source handles in one iteration of the event loop. So a flood of events does
-   not delay the other sources. */
+/* The largest number of events that a source handles in one iteration of the event loop. This limit keeps a
+   flood of events from delaying the other sources. */
 #define EVENTS_PER_ITERATION 64
 
 static int set_threshold(struct fr_bpf_source *s, const char *text, struct fr_diag *d)

@@ -6,8 +6,8 @@
  *
  *   init ─► (set more globals) ─► load ─► (attach) ─► listen … close
  *
- * source_bpf.c and source_function.c do the steps in parentheses themselves. Only one thread at a time may
- * use a source; from listen on, only the main thread.
+ * source_bpf.c and source_function.c do the steps in parentheses themselves. Only one thread at a time is
+ * allowed to use a source. From the step `listen` on, only the main thread is allowed to use it.
  */
 
 #include "source/bpf_object.h"
@@ -24,7 +24,8 @@ struct fr_bpf_source {
 	struct ring_buffer *ring;
 	sd_event_source *io;
 	unsigned handled;		 /* events in this iteration of the event loop */
-	char detail[FR_CAUSE_TEXT_SIZE]; /* detail of causes whose event has no detail; "": none */
+	char detail[FR_CAUSE_TEXT_SIZE]; /* the detail of a cause whose event has no detail; "": such a cause
+					    has no detail */
 	struct fr_cgroup_cache cgroups;
 	struct stat file; /* the object file of Program=, or the probed file; st_ino 0: a built-in probe */
 };
@@ -34,20 +35,19 @@ struct fr_bpf_source_object {
 	const void *bytes; /* ELF; not needed after init */
 	size_t n;
 	const char *label;	    /* the object's name in messages */
-	enum fr_unit_of_cause unit; /* FR_CAUSE_NONE: use the unit that the object declares */
+	enum fr_unit_of_cause unit; /* FR_CAUSE_NONE: the unit that the object declares is used */
 	const char *threshold;	    /* default of Threshold=; NULL: the object's own default */
 };
 
 /* Opens OBJECT, sets the ABI's globals from S's config, and chooses the programs for this kernel. If S has no
    env, only checks the config: does not choose programs, and does not set the globals whose values are facts
-   about this machine. Returns 0; or a negative errno, and D describes the error. */
+   about this machine. Returns 0; or a negative errno, with a message in D. */
 int fr_bpf_source_init(struct fr_bpf_source *s, const struct fr_bpf_source_object *object, struct fr_diag *d);
-/* Loads the programs and opens the ring buffer of events. Returns 0; or a negative errno, and D describes the
-   error. */
+/* Loads the programs and opens the ring buffer of events. Returns 0; or a negative errno, with a
+   message in D. */
 int fr_bpf_source_load(struct fr_bpf_source *s, struct fr_diag *d);
 
-/* Returns whether NOW is the state of another file than the one from which S was opened, or of the same file
-   with changed content. */
+/* Returns whether NOW is the state of another file than S->file, or of the same file with changed content. */
 bool fr_bpf_source_is_other_file(const struct fr_bpf_source *s, const struct stat *now);
 
 /* Functions for struct fr_source_class. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The description of one anomaly. The structure owns no memory, so it can be copied and need not be freed. */
+/* The description of one anomaly. The structure owns no memory, so callers can copy it, and
+   need not free it. */
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -20,10 +21,10 @@ enum fr_unit_of_cause {
 };
 
 struct fr_cause {
-	char trigger[FR_TRIGGER_NAME_SIZE]; /* NAME of [Trigger NAME]; "signal", "control" */
+	char trigger[FR_TRIGGER_NAME_SIZE]; /* NAME of [Trigger NAME], or "signal", or "control" */
 	const char *source; /* name of the source's class: "bpf", "pressure" …; static storage */
 	char reason[FR_CAUSE_TEXT_SIZE]; /* the kind of anomaly: "run-queue latency" */
-	char detail[FR_CAUSE_TEXT_SIZE]; /* a device, a system call; may be empty */
+	char detail[FR_CAUSE_TEXT_SIZE]; /* for example a device or a system call; may be empty */
 	uint64_t time_ns;		 /* monotonic time of the anomaly; never 0 */
 	uint64_t value, threshold;	 /* both 0: nothing was measured */
 	enum fr_unit_of_cause unit;
@@ -35,12 +36,12 @@ struct fr_cause {
 
 /* "ns", "count", "bytes", "percent" or "". */
 const char *fr_cause_unit_name(enum fr_unit_of_cause unit);
-/* Returns the unit with this name; FR_CAUSE_NONE: there is none. */
+/* Returns the unit with this name; or FR_CAUSE_NONE if no unit has this name. */
 enum fr_unit_of_cause fr_cause_unit_parse(const char *name);
 /* Writes VALUE into RET in a form for a person: "12.3 ms", "1024", "64M", "12 %". */
 #define FR_CAUSE_VALUE_SIZE 40
 void fr_cause_format_value(enum fr_unit_of_cause unit, uint64_t value, char ret[static FR_CAUSE_VALUE_SIZE]);
-/* If C's comm is empty, reads it from /proc: the name of C's thread or, if the thread has gone, of its
-   process. If C's cgroup is empty, reads the cgroup of C's process. What cannot be read stays empty. Also
-   makes all texts printable, because names of processes and cgroups can have any bytes. */
+/* If C's comm is empty, reads from /proc the name of C's thread; or, if the thread has gone, the name of C's
+   process. If C's cgroup is empty, reads the cgroup of C's process. If a name cannot be read, the member
+   stays empty. Also makes all texts printable, because names of processes and cgroups can have any bytes. */
 void fr_cause_fill_from_proc(struct fr_cause *c);

@@ -19,7 +19,7 @@ union handle {
 };
 
 /* Opens the root of the cgroup2 hierarchy. In systemd's hybrid set-up, the root is /sys/fs/cgroup/unified.
-   Returns a descriptor; or -ENOENT if there is no such hierarchy. */
+   Returns a descriptor; or -ENOENT if cgroup2 is mounted at neither of the two paths. */
 static int open_root(const char **ret_path)
 {
 	static const char *const paths[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};

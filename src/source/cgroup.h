@@ -8,12 +8,12 @@
 #include <stdint.h>
 
 /* Reads the id of the group at PATH. PATH begins at the root of the hierarchy, with or without a leading
-   slash. Returns 0; -ENOENT if there is no such group, or if cgroup2 is not mounted where systemd mounts it;
-   or another negative errno. */
+   slash. Returns 0; -ENOENT if there is no group at PATH, or if cgroup2 is not mounted where systemd mounts
+   it; or another negative errno. */
 int fr_cgroup_id(const char *path, uint64_t *ret);
 
-/* A cache of paths. The kernel does not reuse ids, so an entry stays correct after its group has gone.
-   Initialise the cache with zeros; it owns no memory. */
+/* A cache of the paths of groups. The kernel does not reuse the ids of groups, so an entry stays correct
+   after its group has gone. Initialise the cache with zeros; it owns no memory. */
 struct fr_cgroup_cache {
 	struct {
 		uint64_t id;

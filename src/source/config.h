@@ -10,9 +10,9 @@
 
 #define FR_TRIGGER_UNSET UINT64_MAX /* a duration that the section does not set, so a default applies */
 
-/* The kind of a trigger selects its source. Except for the first two kinds, each kind has a key of its own.
-   A section has exactly one of these keys; if the section has the name of a built-in trigger, it needs no
-   key. */
+/* The kind of a trigger selects its source (the code that sees the anomalies). Each kind except signal and
+   control has a key of its own. A section has exactly one of these keys; if the section has the name of a
+   built-in trigger, it needs no key. */
 enum fr_trigger_kind {
 	FR_TRIGGER_SIGNAL,	/* [Trigger signal]: SIGUSR1; always there */
 	FR_TRIGGER_CONTROL,	/* [Trigger control]: flightrecctl dump; always there */
@@ -43,7 +43,8 @@ struct fr_trigger_config {
 	char *comm;	      /* Comm= */
 	char *cgroup;	      /* CGroup=: path below the cgroup root */
 	pid_t pid;	      /* Pid=; 0: any */
-	char *set;	      /* Set=NAME=VALUE: globals of a Program=, as in argz_add(3); NULL: none */
+	char *set;	      /* Set=: the assignments NAME=VALUE to globals of a Program=, in the format of
+				 argz_add(3); NULL: none */
 	size_t set_len;
 
 	/* The policy or the dump uses the members from here. The source also reads cooldown_ns. */
@@ -59,19 +60,22 @@ struct fr_triggers_config {
 	uint64_t cooldown_ns;	   /* Cooldown=1min */
 	uint64_t min_fill_ns;	   /* MinFill=0 */
 	uint64_t window_ns;	   /* Window=30s; 0: the whole ring */
-	unsigned rate_burst;	   /* RateLimit=20/1h: a bucket has at most 20 tokens; a dump takes one … */
-	uint64_t rate_interval_ns; /* … and an empty bucket is full again after 1 h; 0: no limit */
+	unsigned rate_burst;	   /* RateLimit=20/1h: the bucket has at most 20 tokens, and each dump
+				      takes one token */
+	uint64_t rate_interval_ns; /* RateLimit=20/1h: an empty bucket is full again after 1 h; 0:
+				      there is no limit */
 	bool probes_by_section;	   /* a built-in probe is armed only if it has a section */
 	char *socket;		   /* Socket=/run/flightrec/trigger, for applications; "": none */
 };
 
 /* A source need not report the anomalies in the cool-down of its trigger. But when this time has passed since
-   its last report, it must report the next anomaly. The policy then suppresses and counts that anomaly. */
+   the last report of the source, the source must report the next anomaly. If the cool-down has not ended
+   then, the policy suppresses and counts that anomaly. */
 #define FR_SOURCE_COOLDOWN_MAX_NS 1000000000ULL
 
-/* Returns whether a source for A also serves for B, so that a reload can keep it open. `origin`, and the
-   members of the policy and the dump, may differ. But a cool-down below FR_SOURCE_COOLDOWN_MAX_NS must be the
-   same, because the source reads it too. */
+/* Returns whether a source for A is also right for B, so that a reload can keep the source open. `origin`,
+   and the members of the policy and the dump, can differ. But a cool-down below FR_SOURCE_COOLDOWN_MAX_NS
+   must be the same, because the source also reads it. */
 bool fr_trigger_config_same_source(const struct fr_trigger_config *a, const struct fr_trigger_config *b);
 /* Makes a deep copy of C in RET. RET need not be initialized. Returns 0; or -ENOMEM, and RET is then
    empty. */

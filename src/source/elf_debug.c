@@ -5,9 +5,9 @@
  *     ROOT/.build-id/xx/yyyy.debug                by the build-id
  *     ROOT/DIR/NAME  DIR/NAME  DIR/.debug/NAME    by .gnu_debuglink, for a file in DIR
  *
- * ROOT is /usr/lib/debug: first the directory that this process sees, then the one that the probed process
- * sees. DIR is always as the probed process sees it. The build-ids of both files must be equal. If the
- * stripped file has no build-id, the debug file must have the checksum of .gnu_debuglink.
+ * ROOT is /usr/lib/debug: first the directory that this process sees, then the directory that the probed
+ * process sees. DIR is always the directory that the probed process sees. The build-ids of both files must be
+ * equal. If the stripped file has no build-id, the debug file must have the checksum of .gnu_debuglink.
  */
 #include "source/elf_symbol_private.h"
 #include "base/cleanup.h"
@@ -91,7 +91,7 @@ static void read_link(Elf *elf, struct identity *ret)
 	memcpy(&ret->crc, (uint8_t *)data->d_buf + crc_at, sizeof(ret->crc));
 }
 
-/* Returns whether zlib's CRC-32 of the file is WANTED. Computes it four bits at a time. */
+/* Returns whether zlib's CRC-32 of the file is equal to WANTED. Computes the CRC-32 four bits at a time. */
 static bool has_checksum(int fd, uint32_t wanted)
 {
 	uint32_t table[16], crc = UINT32_MAX;
@@ -114,8 +114,8 @@ static bool has_checksum(int fd, uint32_t wanted)
 	return n == 0 && ~crc == wanted;
 }
 
-/* Opens PATH in the root of PID (0: this process) as E's debug file. Returns false if there is no such file,
-   or it does not match WANTED or has no symbol table. */
+/* Opens PATH in the root of PID (0: this process) as E's debug file. Returns false if there is no file at
+   PATH, or if the file does not match WANTED or has no symbol table. */
 static bool open_debug(struct fr_elf *e, const struct identity *wanted, pid_t pid, const char *path)
 {
 	struct identity have = {0};

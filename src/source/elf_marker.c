@@ -45,7 +45,7 @@ static bool decode(const uint8_t *desc, size_t size, struct note *ret)
 	return memchr(ret->name, '\0', (size_t)(end - ret->name)) != NULL;
 }
 
-/* Reads the next marker after *AT, and advances *AT. Returns whether there was one. */
+/* Reads the next marker after *AT, and advances *AT. Returns whether there was a marker. */
 static bool next_note(Elf_Data *data, size_t *at, struct note *ret)
 {
 	size_t next, name_at, desc_at;
@@ -61,9 +61,10 @@ static bool next_note(Elf_Data *data, size_t *at, struct note *ret)
 	return false;
 }
 
-/* Converts the addresses of N to offsets in the file. Returns false if they are not in the file. BASE is the
-   present address of .stapsdt.base. The tool prelink moves the code and .stapsdt.base by the same distance,
-   but does not change the notes. So the distance is BASE minus the address of .stapsdt.base in the note. */
+/* Converts the addresses of N to offsets in the file. Returns false if the addresses are not in the file.
+   BASE is the address of .stapsdt.base in this file. The tool prelink moves the code and .stapsdt.base by
+   the same distance, but does not change the notes. So the distance is BASE minus the address of
+   .stapsdt.base in the note. */
 static bool locate(Elf *elf, uint64_t base, const struct note *n, struct fr_elf_marker *ret)
 {
 	uint64_t moved = base ? base - n->base : 0;

@@ -65,7 +65,8 @@ static bool is_old_version(const struct table *t, size_t i)
 	return t->versions && gelf_getversym(t->versions, (int)i, &version) && (version & 0x8000);
 }
 
-/* Returns whether HAVE is WANTED or, as in the .symtab of a library, "WANTED@@VERSION". */
+/* Returns whether the name `have` is equal to `wanted`, or has the form "WANTED@@VERSION" (names in the
+   .symtab of a library). */
 static bool is_same_name(const char *have, const char *wanted)
 {
 	size_t len = strlen(wanted);

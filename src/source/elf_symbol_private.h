@@ -7,8 +7,8 @@
 
 #include <gelf.h>
 
-/* Limits for hostile files, in bytes or sections. The largest known table, that of a browser with all
-   symbols, has a fifth of the size ELF_TABLE_MAX. */
+/* Limits for hostile files, in bytes or sections. The largest known table is a fifth of ELF_TABLE_MAX: the
+   symbol table of a browser with all symbols. */
 #define ELF_TABLE_MAX (512u << 20)
 #define ELF_NOTES_MAX (16u << 20)
 #define ELF_SECTIONS_MAX (1u << 16)
@@ -23,8 +23,8 @@ struct fr_elf {
 	bool debug_tried; /* elf_debug_find() has run */
 	int debug_fd;
 	Elf *debug;
-	char *debug_path; /* path of the debug file, or the path where it should be; NULL: there is no
-			     build-id and no .gnu_debuglink */
+	char *debug_path; /* path of the debug file, or the path where the debug file should be; NULL: the
+			     file has no build-id and no .gnu_debuglink */
 };
 
 /* A table of strings, truncated after its last NUL. */
@@ -37,10 +37,10 @@ const char *elf_string(const struct elf_strings *s, size_t at);
 
 /* elf_file.c */
 /* Checks the header of the file FD and opens it with libelf. The caller calls elf_end() for the result before
-   it closes FD. On failure, returns NULL, with D (NULL is allowed). */
+   it closes FD. On failure, returns NULL, with a message in D (D may be NULL). */
 Elf *elf_begin_checked(int fd, const char *path, struct fr_diag *d);
-/* Returns the data of SECTION. The Elf owns them. Returns NULL if SECTION is NULL or empty, if the file does
-   not contain the data, if they are compressed, or if they have more than MAX bytes. */
+/* Returns the data of SECTION, which the Elf owns. Returns NULL if SECTION is NULL or empty, if the file does
+   not contain the data, if the data are compressed, or if they have more than MAX bytes. */
 Elf_Data *elf_section_data(Elf_Scn *section, size_t max);
 /* Reads the table of strings in section number SECTION. Returns false if the section has no data, or no
    NUL. */
@@ -52,12 +52,12 @@ Elf_Scn *elf_section_find(Elf *elf, uint32_t type, const char *name, GElf_Shdr *
    (PF_…). */
 bool elf_file_offset(Elf *elf, uint64_t address, uint32_t flags, uint64_t *ret);
 
-/* elf_debug.c: the first call searches for E's debug file, and sets E->debug if there is one. Later calls do
-   nothing. */
+/* elf_debug.c: the first call searches for E's debug file, and sets E->debug if the debug file exists. Later
+   calls do nothing. */
 void elf_debug_find(struct fr_elf *e);
 
-/* elf_near.c: keeps the name that is most similar to `wanted`, of all names that are passed to
-   elf_near_consider(). The caller sets `wanted`, and the other members to 0. */
+/* elf_near.c: finds the name that is most similar to `wanted`, among all names that are passed to
+   elf_near_consider(). Before the first call, the caller sets `wanted`, and sets the other members to 0. */
 #define ELF_NEAR_SIZE 121
 struct elf_near {
 	const char *wanted;

@@ -35,7 +35,8 @@ static int open_fd(struct perf_event_attr *a, pid_t pid, int cpu, unsigned long 
 {
 	int fd = fr_perf_open_adapt(a, pid, cpu, flags);
 
-	/* Linux has inherit_thread since 5.13. Without it, the events of child processes also count. */
+	/* Linux has inherit_thread since 5.13. Without inherit_thread, child processes inherit the event, so
+	   their occurrences also count. */
 	if (fd == -EINVAL && a->inherit_thread) {
 		a->inherit_thread = 0;
 		fd = fr_perf_open_adapt(a, pid, cpu, flags);

@@ -12,7 +12,7 @@
 #include "capture/ring.h"
 #include "perfdata/record.h"
 
-/* What read(2) of one of the descriptors returns. */
+/* The data that read(2) returns for one descriptor of a watch. */
 struct fr_event_count {
 	uint64_t value, enabled_ns, running_ns;
 	uint64_t lost; /* since Linux 6.0 */
@@ -20,7 +20,7 @@ struct fr_event_count {
 
 struct fr_event_watch {
 	int *fds;
-	struct fr_event_count *counts; /* the count of each fd at the last fr_event_watch_count() */
+	struct fr_event_count *counts; /* the data of each fd at the last fr_event_watch_count() */
 	size_t n_fds;
 	struct fr_ring *rings; /* one for each CPU; NULL if the event counts */
 	size_t n_rings;
@@ -33,31 +33,32 @@ struct fr_event_watch {
 struct fr_event_watch_config {
 	const struct fr_event *event;
 	const char *filter; /* the complete filter of a tracepoint; NULL: none */
-	pid_t pid;	    /* a process with all its threads, also later ones; 0: all processes */
-	const char *cgroup; /* a cgroup and the cgroups below; NULL: all */
+	pid_t pid;	    /* a process: its threads, and the threads that it will start; 0: all processes */
+	const char *cgroup; /* a cgroup, with the cgroups below it; NULL: all cgroups */
 	bool count; /* true: count; false: record samples, with the period or the frequency of the event */
 };
 
-/* Opens and enables the event. Returns 0; or a negative errno, with D, and W is then closed. */
+/* Opens and enables the event. Returns 0; or a negative errno, with a message in D, and W is then closed. */
 int fr_event_watch_open(
 	struct fr_event_watch *w, const struct fr_event_watch_config *config, struct fr_diag *d);
 void fr_event_watch_close(struct fr_event_watch *w);
 
 /* Returns the number of occurrences since the last call, on all CPUs. If the PMU ran a counter only for a
-   part of the time, the number is scaled as in perf stat. */
+   part of the time, its count is scaled up, as in perf stat. */
 uint64_t fr_event_watch_count(struct fr_event_watch *w);
 
 /* For an event that does not count: stops polling the descriptors of ended threads. Returns whether all
    threads have ended. */
 bool fr_event_watch_poll(struct fr_event_watch *w);
 
-/* fr_event_watch_drain() reads all samples from the rings, and passes each to FN, unchanged. */
+/* fr_event_watch_drain() reads all samples from the rings, and passes each sample to FN without a change. */
 struct fr_event_sample {
 	struct fr_sample head;
 	uint32_t cpu, reserved;
 };
 typedef void (*fr_event_sample_fn)(void *ctx, const struct fr_event_sample *sample);
 void fr_event_watch_drain(struct fr_event_watch *w, fr_event_sample_fn fn, void *ctx);
-/* Returns the number of records for which the rings had no room. Before Linux 6.0, the kernel reports lost
-   records only with the next record of the same CPU. So the result may not yet include the newest ones. */
+/* Returns the number of records for which the rings had no room. Before Linux 6.0, the kernel reports
+   lost records only with the next record of the same CPU. So the result may not yet include the newest
+   lost records. */
 uint64_t fr_event_watch_lost(const struct fr_event_watch *w);

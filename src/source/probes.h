@@ -17,7 +17,8 @@ struct fr_probe {
 	enum fr_unit_of_cause unit;
 	const char *threshold; /* default of Threshold=; NULL: the probe has no threshold */
 	uint64_t interval_ns;  /* default of Interval=; 0: the probe does not count over a time */
-	bool armed;	       /* armed even if no section names it: its cost is too small to measure */
+	bool armed;	       /* the probe is armed even if no section names it, because its cost is too
+				  small to measure */
 };
 /* Returns all probes, in the order in which they are shown. */
 const struct fr_probe *fr_probes(size_t *ret_n);

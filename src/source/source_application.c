@@ -22,8 +22,8 @@
 #include <sys/socket.h>
 #include <utlist.h>
 
-/* The rate limit: at most SLICE_DATAGRAMS in each SLICE_NS. So one iteration of the event loop also reads at
-   most SLICE_DATAGRAMS. */
+/* The rate limit: at most SLICE_DATAGRAMS are read in each time of SLICE_NS. So one iteration of the event
+   loop also reads at most SLICE_DATAGRAMS. */
 #define SLICE_DATAGRAMS 32
 #define SLICE_NS (10 * FR_NSEC_PER_MSEC)
 #define AGE_MAX_NS (60 * FR_NSEC_PER_SEC) /* an older TIME= is ignored */
@@ -37,7 +37,7 @@ struct application {
 	uint64_t quiet_until_ns;
 };
 
-/* The socket. All sources with the same environment share it. */
+/* The socket. All sources with the same environment share the socket. */
 struct shared {
 	const struct fr_source_env *env;
 	struct fr_socket_file socket;
@@ -102,7 +102,8 @@ static void handle_datagram(struct application *a, const struct fr_datagram *d, 
 	stats->threshold = d->threshold;
 	if (d->value < d->threshold)
 		return;
-	/* Check the cool-down first: the steps below may read /proc, which costs more than all the rest. */
+	/* Check the cool-down first: the steps below can read /proc, which costs more than
+	   all other steps. */
 	if (now < a->quiet_until_ns) {
 		stats->fired++;
 		stats->cooled++;
@@ -116,12 +117,13 @@ static void handle_datagram(struct application *a, const struct fr_datagram *d, 
 	fr_source_fire(&a->source, &cause);
 }
 
-/* Receives one datagram and the pid of its sender (0: the sender is in another pid namespace). Returns the
-   length; -EMSGSIZE if the datagram is too long; -EAGAIN if there is none; or another negative errno. */
+/* Receives one datagram and the pid of its sender (0: the sender is in another pid namespace). Returns
+   the length; -EMSGSIZE if the datagram is too long; -EAGAIN if there is no datagram; or another
+   negative errno. */
 static ssize_t receive_datagram(int fd, void *data, size_t size, pid_t *ret_pid)
 {
-	/* The kernel writes the sender's credentials first. They fill this buffer. If the sender also passes
-	   descriptors, there is no room for them, and the kernel drops them. */
+	/* The kernel writes the sender's credentials first. The credentials fill this buffer. If the sender
+	   also passes descriptors, there is no room for the descriptors, and the kernel drops them. */
 	union {
 		struct cmsghdr header;
 		char bytes[CMSG_SPACE(sizeof(struct ucred))];
@@ -141,7 +143,7 @@ static ssize_t receive_datagram(int fd, void *data, size_t size, pid_t *ret_pid)
 	return m.msg_flags & MSG_TRUNC ? -EMSGSIZE : n;
 }
 
-/* Handles one datagram. Returns whether there was one. */
+/* Handles one datagram. Returns whether there was a datagram. */
 static bool handle_next(struct shared *shared)
 {
 	char text[FLIGHTREC_DATAGRAM_MAX];
@@ -289,7 +291,8 @@ static void application_close(struct fr_source *s)
 	if (!a->shared)
 		return;
 	LL_DELETE(a->shared->sources, a);
-	/* The trigger has added this counter to its sums, so the next source "application" begins with 0. */
+	/* The trigger has added the counter `bad` to its sums, so the next source "application" has to
+	   begin with 0. */
 	if (is_built_in(a))
 		a->shared->bad = 0;
 	shared_put(a->shared);
@@ -299,8 +302,8 @@ static void application_get_stats(struct fr_source *s, struct fr_source_stats *r
 {
 	const struct application *a = (struct application *)s;
 
-	/* A malformed datagram cannot be attributed to a trigger, so the trigger "application" counts all of
-	   them. */
+	/* A malformed datagram cannot be attributed to a trigger, so the trigger "application" counts all
+	   malformed datagrams. */
 	if (is_built_in(a))
 		ret->bad = a->shared->bad;
 }

@@ -58,8 +58,8 @@ static int prepare_program(struct fr_bpf_source *s, struct fr_diag *d)
 	_cleanup_buf_ struct fr_buf file = {0};
 	int r;
 
-	/* Call stat() first. If the file is then replaced before it is read, s->file is the old file, and the
-	   next reload sees another file and opens it. */
+	/* Call stat() before the file is read. If the file is replaced between these two steps, s->file
+	   describes the old file. Then the next reload finds another file at the path, and opens it again. */
 	(void)stat(path, &s->file);
 	r = fr_bpf_file_read(path, &file, d);
 	if (r < 0)
@@ -96,7 +96,8 @@ static int bpf_check(const struct fr_trigger_config *config, struct fr_diag *d)
 	return r;
 }
 
-/* Also returns true if the file system may hang (-EAGAIN). The arming thread then reads the file again. */
+/* Also returns true if the file system may hang (-EAGAIN). If this function returns true, the arming thread
+   reads the file again. */
 static bool bpf_is_stale(const struct fr_source *source)
 {
 	const struct fr_bpf_source *s = (const struct fr_bpf_source *)source;

@@ -46,8 +46,8 @@ struct event {
 	uint64_t quiet_until_ns;
 };
 
-/* Returns whether the event has single occurrences. A hardware counter or a clock has none: it counts all the
-   time. */
+/* Returns whether the event has single occurrences. A hardware counter or a clock has no single occurrences,
+   because it counts all the time. */
 static bool has_occurrences(const struct perf_event_attr *a)
 {
 	return a->type == PERF_TYPE_TRACEPOINT || (a->type == PERF_TYPE_SOFTWARE && !fr_event_is_clock(a));
@@ -129,8 +129,8 @@ static int event_check(const struct fr_trigger_config *config, struct fr_diag *d
 		return r;
 	r = parse_event(config, &list, &why);
 	fr_event_list_deinit(&list);
-	/* Only -EINVAL and -ENOENT are errors of the configuration. Other errors may depend on the user
-	   who runs this check (no access to tracefs) or on this machine (another PMU). */
+	/* Only -EINVAL and -ENOENT are errors of the configuration. Other errors can depend on the user who
+	   runs this check (no access to tracefs) or on this machine (another PMU). */
 	if (r == 0 || (r != -EINVAL && r != -ENOENT))
 		return 0;
 	return fr_fail(d, -EINVAL, why.hint, "%s", why.what);
@@ -151,8 +151,8 @@ static size_t list_own_threads(const struct fr_source_env *env, pid_t ret[static
 	return n;
 }
 
-/* Makes a filter of Filter= and Comm= that also excludes this process. In a filter, the field COMM is the
-   name of the current task, even if the event has no such field. */
+/* Makes a filter of Filter= and Comm= that also excludes this process. In a filter of the kernel, COMM is the
+   name of the current task, even if the event has no field of this name. */
 static int make_filter(const struct event *e, char **ret)
 {
 	const struct fr_trigger_config *config = e->source.config;
@@ -187,12 +187,12 @@ static void on_sample(void *ctx, const struct fr_event_sample *sample)
 		.tid = pid ? (pid_t)sample->head.tid : 0,
 		.cpu = (int)sample->cpu};
 
-	/* Skip the samples of this process, because there may be no filter that excludes them. With Pid=,
+	/* Skip the samples of this process, because it is possible that no filter excludes them. With Pid=,
 	   also skip the samples of child processes, which kernels without inherit_thread record. */
 	if (pid == getpid() || (config->pid && pid != config->pid))
 		return;
 	e->source.stats.last_ns = cause.time_ns;
-	/* Check the cool-down first: the steps below read /proc, which costs more than all the rest. */
+	/* Check the cool-down first: the steps below read /proc, which costs more than all other steps. */
 	if (cause.time_ns < e->quiet_until_ns) {
 		e->source.stats.fired++;
 		e->source.stats.cooled++;
@@ -207,7 +207,7 @@ static void on_sample(void *ctx, const struct fr_event_sample *sample)
 	fire(e, &cause);
 }
 
-/* Drains the rings. Then lets the event loop poll them again, at once or when the cool-down ends. */
+/* Drains the rings. After that, the event loop polls the rings again: at once, or when the cool-down ends. */
 static int drain_and_poll(struct event *e)
 {
 	uint64_t now;
@@ -251,7 +251,8 @@ static void end_slice(struct event *e)
 	e->source.stats.last_ns = now;
 	if (cause.value < e->threshold)
 		return;
-	/* These occurrences must not count a second time, together with the next slice. */
+	/* These occurrences have made an anomaly, so they must not count again together with
+	   the next slice. */
 	e->slice_count = 0;
 	e->source.stats.fired++;
 	if (now < e->quiet_until_ns) {

@@ -30,7 +30,7 @@
 
 #define UPROBE_PMU "/sys/bus/event_source/devices/uprobe/type"
 #define CGROUP_DEPTH 4
-#define ENOTSUPP 524 /* not in <errno.h>; here: the kernel cannot single-step the instruction */
+#define ENOTSUPP 524 /* not in <errno.h>; the kernel cannot single-step the probed instruction */
 
 /* The parsed value of Function= or USDT=. The strings point into TEXT. */
 struct spec {
@@ -47,7 +47,7 @@ static void spec_deinit(struct spec *s)
 }
 #define _cleanup_spec_ _cleanup_(spec_deinit)
 
-/* Cuts the last ":WORD" off TEXT. Returns WORD, or NULL if there is none. */
+/* Cuts the last ":WORD" off TEXT. Returns WORD, or NULL if TEXT has no ":WORD". */
 static char *split_last(char *text)
 {
 	char *colon = strrchr(text, ':');
@@ -58,7 +58,7 @@ static char *split_last(char *text)
 	return colon + 1;
 }
 
-/* Parses the text from its end, because a path may contain colons and commas. */
+/* Parses the text from its end, because a path can contain colons and commas. */
 static bool parse_markers(struct spec *s)
 {
 	char *last = strrchr(s->text, ':'), *comma;
@@ -154,7 +154,7 @@ static int plan_function(const struct spec *s, struct plan *p, struct fr_diag *d
 	}
 	/* For the return probe, the kernel replaces the return address on the stack. The kernel knows the
 	   place of the return address only at the function's entry. A Go program moves its stacks, and
-	   crashes when it finds the kernel's address on one of them. */
+	   crashes when it finds the kernel's address on a stack. */
 	if (symbol.into)
 		return fr_fail(d, -EINVAL, "leave +0xOFFSET out, or leave Threshold= out",
 			"cannot measure a call from %s: a call is measured from the function's entry",
@@ -164,8 +164,8 @@ static int plan_function(const struct spec *s, struct plan *p, struct fr_diag *d
 			"cannot measure calls of %s: %s is a Go program, and a return probe makes it crash",
 			s->symbol, s->path);
 	/* Attach the return probe first, so that each call that begins at the entry probe also has its end
-	   probed. If a call is already running, the program function_return finds no begin of that call, and
-	   ignores its end. */
+	   probed. If a call is already running when the probes are attached, the program function_return
+	   finds no begin of this call, and ignores its end. */
 	add_site(p, "function_return", true, symbol.offset, 0);
 	add_site(p, "function_entry", false, symbol.offset, 0);
 	return 0;
@@ -222,8 +222,8 @@ static pid_t find_process(const char *path, unsigned depth)
 }
 
 /* Finds the process whose root directory contains the file, for example a process of the container: the
-   process of Pid=, or one in CGroup=. RET gets its pid; or 0 if neither key is set: the file is in the root
-   of this process. */
+   process of Pid=, or a process in CGroup=. RET gets the pid of that process. If neither Pid= nor CGroup= is
+   set, RET gets 0, because the file is in the root of this process. */
 static int find_root_process(const struct fr_trigger_config *config, pid_t *ret, struct fr_diag *d)
 {
 	static const char *const roots[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
@@ -298,8 +298,8 @@ static int attach_site(struct fr_bpf_source *b, const struct spec *s, const stru
 		       : 0;
 }
 
-/* Selects the programs of the plan. The others are not loaded, because some need task storage: a kernel
-   without BTF has none, and refuses such programs. */
+/* Selects the programs of the plan. The other programs are not loaded, because some of them need task
+   storage. A kernel without BTF has no task storage, and refuses to load these programs. */
 static void choose_programs(struct bpf_object *o, const struct plan *p)
 {
 	struct bpf_program *program;
@@ -392,7 +392,8 @@ static int function_open(struct fr_source *source, struct fr_diag *d)
 	return r;
 }
 
-/* Returns true if another file, or changed content, is now at the path: this source does not probe it. */
+/* Returns true if another file is now at the path, or if the content of the file has changed. This source
+   does not probe the new file or content. */
 static bool function_is_stale(const struct fr_source *source)
 {
 	const struct fr_bpf_source *b = (const struct fr_bpf_source *)source;

@@ -8,8 +8,8 @@
  *      before[0]        before[1]          wake-up, or get_stats()
  *   ──────┴────────────────┴───────────────────┴────►
  *
- * The value of the cause is the total at the wake-up minus before[0]. This is the stall since a time that is
- * half a window to one window ago.
+ * The value of the cause is the total at the wake-up minus before[0]. So the value covers the last half
+ * window to one whole window.
  */
 #include "source/source.h"
 #include "base/capability.h"
@@ -45,10 +45,10 @@ struct pressure {
 	struct subject subject;
 	char path[PATH_MAX];
 	int fd;
-	bool is_privileged; /* this thread had CAP_SYS_RESOURCE when it opened the file */
+	bool is_privileged; /* this thread had CAP_SYS_RESOURCE at the open of the file */
 	sd_event_source *io, *timer;
 	uint64_t armed_ns;     /* the file's total when the kernel began to watch */
-	uint64_t before_ns[2]; /* the last two totals that were read; the older one first */
+	uint64_t before_ns[2]; /* the last two totals that were read; the older total first */
 };
 
 static int parse_subject(const struct fr_trigger_config *config, struct subject *ret, struct fr_diag *d)
@@ -152,8 +152,8 @@ static int read_total(const struct pressure *p, uint64_t *ret)
 	return 0;
 }
 
-/* Opens the file, and asks the kernel to watch the pressure. Returns 0; or a negative errno, and the caller
-   then closes the file. */
+/* Opens the file, and asks the kernel to watch the pressure. Returns 0; or a negative errno, and then the
+   caller has to close the file. */
 static int open_watch(struct pressure *p)
 {
 	char text[64];
@@ -163,8 +163,8 @@ static int open_watch(struct pressure *p)
 	p->fd = open(p->path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	if (p->fd < 0)
 		return -errno;
-	/* Read the total before the kernel's first window begins, so that it includes no stall of that
-	   window. */
+	/* Read the total before the kernel's first window begins, so that the total does not include a stall
+	   of that window. */
 	r = read_total(p, &p->armed_ns);
 	if (r < 0)
 		return r;
@@ -239,8 +239,8 @@ static int on_pressure(sd_event_source *e, int fd, uint32_t revents, void *userd
 		p->before_ns[0] + p->source.stats.last + FR_NSEC_PER_USEC <
 			p->armed_ns + p->subject.threshold_ns)
 		return 0;
-	/* The stall reached the threshold in the kernel's window. But this measurement may span less time
-	   than that window, so its value may be below the threshold. */
+	/* The stall reached the threshold in the kernel's window. But the time of this measurement can be
+	   shorter than that window, so the measured value can be below the threshold. */
 	cause.value = FR_MAX(p->source.stats.last, cause.threshold);
 	p->source.stats.fired++;
 	snprintf(cause.reason, sizeof(cause.reason), "%s pressure", p->subject.resource);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Every=: fires at regular times. CLOCK_MONOTONIC stops while the machine is suspended, so the timer does not
-   expire many times at the resume. */
+   expire many times when the machine resumes. */
 #include "source/source.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -38,8 +38,8 @@ static int on_time(sd_event_source *e, uint64_t usec, void *userdata)
 	snprintf(cause.reason, sizeof(cause.reason), "every %s", fr_duration_format(every, text));
 	t->source.stats.fired++;
 	t->source.stats.last_ns = now;
-	/* Each expiry is at the first one plus a multiple of Every=. If the process was stopped, all expiries
-	   that it missed count as one. */
+	/* The timer expires at the time of its first expiry plus multiples of Every=. If the process was
+	   stopped, all expiries that it missed count as one. */
 	t->next_ns += every;
 	if (t->next_ns <= now)
 		t->next_ns += (now - t->next_ns) / every * every + every;

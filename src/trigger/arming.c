@@ -41,7 +41,7 @@ static void free_list(struct fr_arming_job *list)
 		fr_arming_job_free(job);
 }
 
-/* Opens the source of the first waiting job. Releases the lock while it does so. */
+/* Opens the source of the first waiting job. Releases the lock during the open. */
 static void run_next_job(struct fr_arming *a) FR_REQUIRES(a->lock)
 {
 	struct fr_arming_job *job = a->running = a->waiting;

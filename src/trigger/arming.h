@@ -2,14 +2,15 @@
 #pragma once
 
 /*
- * Some sources take long to open: their file may be on a file system that hangs, and the kernel's verifier
- * may be slow. So a thread, "fr-arming", opens these sources for the main thread, one job after the other:
+ * Arming opens the source of a trigger: the code that sees the anomalies. Some sources take long to open: it
+ * is possible that their file is on a file system that hangs, or that the kernel's verifier is slow. So a
+ * thread, "fr-arming", opens these sources for the main thread, one job after the other:
  *
  *   submit ─► class->open() on the thread ─► done_fd is readable ─► take ─► class->listen()
  *
- * The main thread does not wait. If it cancels the job on which the thread works, the thread closes the
- * source later. So the thread may still work after fr_arming_stop(). Only the main thread calls these
- * functions.
+ * The main thread does not wait for the arming thread. If the main thread cancels the job on which the arming
+ * thread works, the arming thread closes the source later. So the arming thread can still work after
+ * fr_arming_stop(). Only the main thread calls these functions.
  */
 
 #include "source/source.h"
@@ -21,10 +22,11 @@ struct fr_arming;
 struct fr_arming_job {
 	const struct fr_source_class *class;
 	void *trigger;
-	/* The source uses these copies, because the thread may still work when the trigger has gone. */
+	/* The source uses these copies, because the thread can still work on the job when the trigger
+	   has been freed. */
 	struct fr_source_env env;
 	struct fr_trigger_config config;
-	/* The result. Whoever takes `source` out of the job must replace source->env and source->config
+	/* The result. A caller that takes `source` out of the job must replace source->env and source->config
 	   before the job is freed, because they point to the copies above. */
 	int code;
 	struct fr_diag diag;
@@ -35,11 +37,11 @@ struct fr_arming_job {
 	bool is_done, canceled;
 };
 
-/* Starts the thread. Returns 0; or a negative errno, with D. */
+/* Starts the thread. Returns 0; or a negative errno, with a message in D. */
 int fr_arming_start(struct fr_arming **ret, struct fr_diag *d);
 /* Stops the thread. Waits at most one second for the job on which the thread works. If the job takes longer,
-   the thread ends after this job. Frees A and the jobs that were not taken, now or when the thread ends. NULL
-   is allowed; returns NULL. */
+   the thread ends after this job. Frees A and the jobs that were not taken; if the thread has not ended yet,
+   the thread frees them at its end. NULL is allowed; returns NULL. */
 struct fr_arming *fr_arming_stop(struct fr_arming *a);
 pid_t fr_arming_tid(const struct fr_arming *a);
 /* Returns a descriptor that is readable while there is a job that is done and not yet taken. A owns it. */

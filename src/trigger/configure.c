@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Puts a configuration in force: which triggers there are, and with which settings. */
+/* Puts a configuration in force: makes the list of triggers, and gives each trigger its settings. */
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/thread.h"
@@ -99,7 +99,7 @@ static struct fr_trigger_config default_config(const char *name, enum fr_trigger
 	};
 }
 
-/* The new list of triggers; none of them is armed. */
+/* The new list of triggers. No trigger in it is armed. */
 struct plan {
 	const struct fr_triggers *t;
 	const struct fr_triggers_config *all;
@@ -150,8 +150,8 @@ static int make_plan(struct plan *plan, const struct fr_trigger_config *configs,
 	return -ENOMEM;
 }
 
-/* Moves the configuration of the new trigger ADDED to the trigger OLD of the same name, and frees ADDED. If
-   the new configuration needs another source, disarms OLD. */
+/* `old` and `added` are triggers with the same name. Moves the configuration of `added`, which is new, to
+   `old`, and frees `added`. If the new configuration needs another source, disarms `old`. */
 static void adopt_config(struct fr_trigger *old, struct fr_trigger *added)
 {
 	struct fr_trigger_config *c = &old->config, *new = &added->config, previous = *c;
@@ -160,11 +160,13 @@ static void adopt_config(struct fr_trigger *old, struct fr_trigger *added)
 		const struct fr_source_stats *s = &old->closed_stats;
 
 		fr_trigger_disarm(old);
-		/* Keep only the counters. The last value and the threshold belong to the closed source. */
+		/* Keep only the counters. The last value and the threshold belong to the closed source, so
+		   they are dropped. */
 		old->closed_stats = (struct fr_source_stats){
 			.fired = s->fired, .cooled = s->cooled, .lost = s->lost, .bad = s->bad};
 	}
-	if (old->source) { /* the source uses the other strings of C, which are equal to those of NEW */
+	if (old->source) { /* the source uses the other strings of C, which are equal to the
+			      strings of `new` */
 		c->origin = new->origin;
 		new->origin = previous.origin;
 		c->enabled = new->enabled;
@@ -182,7 +184,8 @@ static void adopt_config(struct fr_trigger *old, struct fr_trigger *added)
 	fr_trigger_free(added);
 }
 
-/* The sources of Application= share one socket, so close all these sources before the socket changes. */
+/* Sets the path of the socket, which all sources of Application= share. If the path changes, first closes all
+   these sources. */
 static void change_socket(struct fr_triggers *t, char *path)
 {
 	if (strcmp(t->socket, path) != 0)
@@ -194,7 +197,8 @@ static void change_socket(struct fr_triggers *t, char *path)
 	t->env.application_socket = path;
 }
 
-/* Makes PLAN's list the list of T. A trigger whose name is in both lists stays the same object. */
+/* Makes PLAN's list the list of T. If a trigger with the same name is in both lists, the object of the old
+   list is kept. */
 static void replace_list(struct fr_triggers *t, struct plan *plan)
 {
 	for (size_t i = 0; i < plan->n; i++) {
@@ -233,8 +237,8 @@ int fr_triggers_configure(struct fr_triggers *t, const struct fr_triggers_config
 	change_socket(t, socket);
 	replace_list(t, &plan);
 	fr_policy_change(&t->policy, all->rate_burst, all->rate_interval_ns, fr_monotonic_ns());
-	/* Disarm the disabled triggers first, because one of them may hold a resource that another trigger
-	   needs. */
+	/* Disarm the disabled triggers first, because a disabled trigger can hold a resource that another
+	   trigger needs. */
 	for (size_t i = 0; i < t->n; i++)
 		if (!t->list[i]->policy.enabled) {
 			fr_trigger_disarm(t->list[i]);

@@ -61,8 +61,8 @@ static bool makes_dump(enum fr_verdict v)
 	return v == FR_VERDICT_FIRE || v == FR_VERDICT_COALESCE;
 }
 
-/* Returns the latest decision of G if D only repeats it: both have the same verdict, and make no dump.
-   Otherwise returns NULL. */
+/* Returns the latest decision of G if D only repeats it: both decisions have the same verdict, and make no
+   dump. Otherwise returns NULL. */
 static struct fr_decision *find_repeated(
 	struct fr_triggers *t, const struct fr_trigger *g, const struct fr_decision *d)
 {
@@ -85,8 +85,9 @@ static void report(struct fr_triggers *t, struct fr_trigger *g, struct fr_decisi
 	t->ops.decided(t->ops.ctx, d);
 }
 
-/* Stores D among the last decisions, and reports it. If D repeats the latest decision of G, counts D there
-   instead, and reports that decision at most once a second. Returns the stored decision. */
+/* Stores D among the last decisions, and reports it. If D repeats the latest decision of G, does not store D,
+   but counts it in the latest decision, and reports the latest decision at most once a second. Returns the
+   stored decision. */
 static struct fr_decision *remember(struct fr_triggers *t, struct fr_trigger *g, const struct fr_decision *d)
 {
 	struct fr_decision *slot = find_repeated(t, g, d);
@@ -122,8 +123,8 @@ static void fill_cause(const struct fr_trigger *g, struct fr_cause *c, uint64_t 
 		c->time_ns = now_ns;
 }
 
-/* Adds the cause to the waiting dump. If the dumper has begun to write that dump, asks the policy again,
-   without the possibility to coalesce. Returns the verdict. */
+/* Adds the cause to the waiting dump. If the dumper has begun to write that dump in the meantime, asks the
+   policy again, with can_coalesce = false. Returns the verdict. */
 static enum fr_verdict coalesce(struct fr_triggers *t, const struct fr_trigger *g,
 	struct fr_policy_trigger *p, struct fr_policy_question *q, const struct fr_policy_trigger *p_before,
 	struct fr_decision *d)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Rearms triggers whose target (control group or file) has changed. A restarted service has a new control
- * group at the same path, and an upgraded service runs another file. A source for the old target then sees
- * nothing, and reports no error. A target may also be missing when the recorder starts, and appear later.
+ * group at the same path, and an upgraded service runs another file. A source for the old target sees nothing
+ * from then on, and reports no error. It is also possible that a target is missing when the recorder starts,
+ * and appears later.
  */
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -11,8 +12,8 @@
 
 #include <errno.h>
 
-/* The pause between two attempts to arm a trigger. It limits the work if a service crashes in a loop, or if a
-   function does not exist. */
+/* The pause between two attempts to arm a trigger. The pause limits the work if a service crashes in a loop,
+   or if a function does not exist. */
 #define PAUSE_MIN_NS (10 * FR_NSEC_PER_SEC)
 #define PAUSE_MAX_NS (60 * FR_NSEC_PER_SEC)
 
@@ -29,8 +30,8 @@ void fr_trigger_note_attempt(struct fr_trigger *g)
 	g->tried_ns = fr_monotonic_ns();
 }
 
-/* Returns whether there is now another group at the path CGroup=. Returns false if there is no group: the
-   source then stays armed. */
+/* Returns whether there is now another control group at the path of CGroup=. Returns false if there is no
+   control group at the path, so that the source stays armed. */
 static bool has_other_cgroup(const struct fr_trigger *g)
 {
 	const uint64_t now = get_cgroup_id(g);
@@ -48,8 +49,9 @@ static bool probes_a_file(const struct fr_trigger *g)
 	return g->config.kind == FR_TRIGGER_FUNCTION || g->config.kind == FR_TRIGGER_USDT;
 }
 
-/* Returns whether G must be armed again now, because its target has changed. A changed file of Program= is
-   opened only by a reload. The source of Pressure= opens the file of a new cgroup itself. */
+/* Returns whether G must be armed again now, because its target has changed. Returns false if the file of
+   Program= has changed, because only a reload opens this file again. Returns false for Pressure=, because its
+   source opens the file of a new cgroup itself. */
 static bool needs_rearming(const struct fr_trigger *g)
 {
 	if (g->config.kind == FR_TRIGGER_PRESSURE)
@@ -57,7 +59,7 @@ static bool needs_rearming(const struct fr_trigger *g)
 	return probes_a_file(g) ? fr_trigger_is_stale(g) : has_other_cgroup(g);
 }
 
-/* G is a trigger that could not be armed. Returns whether its target may exist now. */
+/* G is a trigger that could not be armed. Returns whether it is possible that its target exists now. */
 static bool may_succeed_now(const struct fr_trigger *g)
 {
 	switch (g->diag.code) {
@@ -65,7 +67,7 @@ static bool may_succeed_now(const struct fr_trigger *g)
 	case -ENOEXEC: /* the file may be incomplete */
 	case -EBADMSG:
 		return probes_a_file(g) || has_other_cgroup(g);
-	case -ESRCH: /* CGroup= had no process. (If Pid= has ended, do not try again.) */
+	case -ESRCH: /* CGroup= had no process. If the process of Pid= has ended, do not try again. */
 		return (probes_a_file(g) && !g->config.pid) || has_other_cgroup(g);
 	case -ENODEV: /* a CPU went offline during the attempt */
 		return g->config.kind == FR_TRIGGER_EVENT;
@@ -83,7 +85,7 @@ void fr_trigger_report_rearmed(struct fr_triggers *t, struct fr_trigger *g, int 
 }
 
 /* Arms G again. If G's file was replaced by an upgrade, the source for the old file stays armed beside the
-   new one, for processes that still run the old file. A trigger has at most one such older source. */
+   new one, for processes that still run the old file. A trigger has at most one older source. */
 static void rearm(struct fr_triggers *t, struct fr_trigger *g, uint64_t now_ns)
 {
 	const bool beside = g->source && probes_a_file(g) && !has_other_cgroup(g);

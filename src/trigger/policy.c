@@ -43,7 +43,7 @@ static void fill(struct fr_policy *p, uint64_t now_ns)
 void fr_policy_change(struct fr_policy *p, unsigned burst, uint64_t interval_ns, uint64_t now_ns)
 {
 	fill(p, now_ns);
-	/* If there was no limit until now, the bucket counts as full. */
+	/* If there was no limit before this call, the bucket counts as full. */
 	p->tokens = p->interval_ns ? FR_MIN(p->tokens, (double)burst) : burst;
 	p->burst = burst;
 	p->interval_ns = interval_ns;

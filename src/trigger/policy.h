@@ -2,14 +2,14 @@
 #pragma once
 
 /*
- * The policy decides whether an anomaly makes a dump. It knows no source, no file and no clock: the caller
- * gives it the time.
+ * The policy decides whether an anomaly makes a dump. The policy does not depend on sources, files or clocks:
+ * the caller passes the time.
  *
  *   disabled? ─► cooling down? ─► does a dump wait? ─► ring filled enough? ─► a token? ─► fire
  *                                  └► coalesce
  *
- * fr_policy_ask() returns one verdict for each anomaly, and counts it in the trigger. So the sum of a
- * trigger's counts is the number of its anomalies.
+ * fr_policy_ask() returns one verdict (the answer of the policy) for each anomaly, and counts the verdict in
+ * the trigger. So the sum of a trigger's counts is the number of its anomalies.
  */
 
 #include <stdbool.h>
@@ -22,7 +22,7 @@ enum fr_verdict {
 	FR_VERDICT_COOLDOWN,
 	FR_VERDICT_MIN_FILL,
 	FR_VERDICT_RATE,
-	FR_VERDICT_BUSY, /* the dumper's queue is full; only fr_policy_revise() counts this */
+	FR_VERDICT_BUSY, /* the dumper's queue is full; only fr_policy_revise() counts this verdict */
 	FR_VERDICTS,
 };
 /* "fire", "join", "disabled", "cool-down", "min-fill", "rate-limit", "busy" */
@@ -39,7 +39,8 @@ struct fr_policy {
 /* The state of one trigger. */
 struct fr_policy_trigger {
 	bool enabled;
-	bool by_person; /* a person asks (signal, control, test): takes no token, ignores min_fill_ns */
+	bool by_person; /* a person asks for the dump (signal, control, test): it takes no token, and
+			   min_fill_ns does not apply */
 	uint64_t cooldown_ns, min_fill_ns;
 	uint64_t quiet_until_ns; /* end of the cool-down */
 	uint64_t counts[FR_VERDICTS];
@@ -57,11 +58,12 @@ struct fr_policy_question {
 };
 enum fr_verdict fr_policy_ask(
 	struct fr_policy *p, struct fr_policy_trigger *t, const struct fr_policy_question *q);
-/* Replaces the verdict FIRE, which T has just got, by VERDICT (COALESCE or BUSY). Puts the token back and
-   corrects the counts, but does not end the cool-down that FIRE began. */
+/* Call this function when fr_policy_ask() has just returned FIRE for T, but the result is another verdict:
+   VERDICT, which is COALESCE or BUSY. Puts the token back and corrects the counts, but does not end the
+   cool-down that FIRE began. */
 void fr_policy_revise(struct fr_policy *p, struct fr_policy_trigger *t, enum fr_verdict verdict);
 /* Returns the number of tokens in the bucket at NOW_NS. */
 double fr_policy_tokens(const struct fr_policy *p, uint64_t now_ns);
-/* Returns the monotonic time of the next token; 0 if there is a token now, or no limit; UINT64_MAX if no
-   token will come. */
+/* Returns the monotonic time of the next token; 0 if there is a token now, or if there is no limit;
+   UINT64_MAX if no token will ever come. */
 uint64_t fr_policy_next_token_ns(const struct fr_policy *p, uint64_t now_ns);

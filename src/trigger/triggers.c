@@ -14,12 +14,12 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-/* A BPF program is silent for this time after an anomaly. A storm of a million anomalies in a minute then
-   takes 1 % of a CPU; without the pause it takes 17 %. */
+/* After an anomaly, a BPF program reports nothing for this time. With this pause, a storm of a million
+   anomalies in a minute takes 1 % of a CPU; without the pause, it takes 17 %. */
 #define BPF_QUIET_NS (10 * FR_NSEC_PER_MSEC)
 
-/* Adds the counters of EARLIER, an earlier source of the trigger, to STATS. Copies the last value of EARLIER
-   if STATS has none. */
+/* EARLIER has the statistics of an earlier source of the trigger. Adds its counters to STATS. If STATS has no
+   last value, copies the last value of EARLIER. */
 static void add_stats(const struct fr_source_stats *earlier, struct fr_source_stats *stats)
 {
 	if (!stats->last_ns) {
@@ -105,7 +105,8 @@ struct fr_trigger *fr_trigger_find_named(const struct fr_triggers *t, const char
 	return g;
 }
 
-/* Reports the end of an attempt to arm G. If R >= 0, G is armed; otherwise D says why not. */
+/* Reports the end of an attempt to arm G. If R >= 0, G is armed. If R < 0, G is not armed, and D
+   has the reason. */
 static void report_attempt(struct fr_triggers *t, struct fr_trigger *g, int r, struct fr_diag *d)
 {
 	if (r >= 0) {
@@ -118,15 +119,15 @@ static void report_attempt(struct fr_triggers *t, struct fr_trigger *g, int r, s
 		fr_fail_errno(d, r, NULL, "cannot arm the trigger %s", g->config.name);
 	if (g->config.origin)
 		fr_diag_prefix(d, "%s", g->config.origin);
-	fr_utf8_sanitize(d->what); /* the message may quote names from a hostile file */
+	fr_utf8_sanitize(d->what); /* the message can contain names from a hostile file */
 	fr_utf8_sanitize(d->hint);
 	if (!(g->arm_flags & FR_ARM_AGAIN) || strcmp(g->diag.what, d->what) != 0)
 		t->ops.armed(t->ops.ctx, g->config.name, d);
 	g->diag = *d;
 }
 
-/* Ends an attempt to arm G. SOURCE is the new source; or NULL if it could not be opened, and R and D then say
-   why. Returns R, or the error of listen(). */
+/* Finishes an attempt to arm G. SOURCE is the new source. If the new source could not be opened, SOURCE is
+   NULL, and R and D have the error. Returns R, or the error of G->class->listen(). */
 static int finish_arming(
 	struct fr_triggers *t, struct fr_trigger *g, struct fr_source *source, int r, struct fr_diag *d)
 {
@@ -317,7 +318,9 @@ static enum fr_trigger_state get_state(const struct fr_trigger *g)
 		return FR_TRIGGER_DISABLED;
 	if (g->diag.code)
 		return FR_TRIGGER_FAILED;
-	/* With these flags, the present source of G is for a target that is gone, so G is not armed. */
+	/* If G has a source, FR_ARM_AGAIN | FR_ARM_INSTEAD means that the control group of G has been
+	   replaced (rearm() in follow.c). The source is for the old control group, which has gone, so G
+	   is not armed. */
 	if (g->job && (!g->source || g->arm_flags == (FR_ARM_AGAIN | FR_ARM_INSTEAD)))
 		return FR_TRIGGER_ARMING;
 	return FR_TRIGGER_ARMED;

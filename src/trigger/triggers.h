@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * All triggers of a recorder: their sources, the shared policy, and the last decisions. Only the main thread
- * calls these functions.
+ * All triggers of a recorder, with their sources, the policy that they share, and the last decisions
+ * (verdicts with time and reason). Only the main thread calls these functions.
  *
  *   source ─► fire() ─► policy ─► ops.dump() or ops.coalesce() ─► decision: stored, counted, ops.decided()
  */
@@ -23,10 +23,11 @@ struct fr_decision {
 	uint64_t dump_id; /* FIRE and COALESCE: number of the job */
 	char file[64];	  /* FIRE and COALESCE: name of the dump's file; "" until the file is written */
 	char why[160];	  /* the reason: "cools down for another 42 s", "shares the file of dump 7" */
-	/* A storm of anomalies makes one decision. The member `repeats` counts the further anomalies that
-	   were suppressed with the same verdict; the newest of them came at `last_ns`. */
+	/* A storm of anomalies makes one decision. `repeats` is the number of later anomalies that were
+	   suppressed with the same verdict. `last_ns` is the time of the newest of these anomalies. */
 	uint64_t repeats, last_ns;
-	bool first; /* log it: no report of this trigger and verdict had `first` set in the last minute */
+	bool first; /* the receiver logs the decision: in the last minute, no report of this trigger and
+		       verdict had `first` set */
 };
 #define FR_DECISIONS_REMEMBERED 256
 
@@ -38,23 +39,27 @@ struct fr_triggers_ops {
 	   cause; or -EAGAIN if the queue is full. */
 	int (*dump)(void *ctx, const struct fr_cause *cause, uint64_t window_ns, uint64_t post_ns,
 		uint64_t *ret_id);
-	/* Adds CAUSE to a waiting dump that a source (not a person) caused. WINDOW_NS and POST_NS are those
-	   of the cause's trigger. Returns 0 with the number of the job; or -ENOENT if no such dump waits. */
+	/* Adds CAUSE to a waiting dump that a source (not a person) caused. WINDOW_NS and POST_NS are the
+	   values of the cause's trigger. Returns 0 with the number of the job; or -ENOENT if no dump of a
+	   source waits. */
 	int (*coalesce)(void *ctx, const struct fr_cause *cause, uint64_t window_ns, uint64_t post_ns,
 		uint64_t *ret_id);
 	uint64_t (*ring_span_ns)(void *ctx);
 	/* Receives each decision (borrowed). For each trigger, repeats (fr_decision.repeats) are reported at
 	   most once a second. */
 	void (*decided)(void *ctx, const struct fr_decision *decision);
-	/* Called when the trigger NAME could not be armed: D is the reason. Also called with D = NULL when
-	   NAME has been armed after a failure, or for a new target. */
+	/* Called with the reason D when the trigger NAME could not be armed. Called with D = NULL
+	   when NAME has been armed after a failure, or has been armed again for a new target (control
+	   group or file). */
 	void (*armed)(void *ctx, const char *name, const struct fr_diag *d);
-	/* NULL, or a function that is called each time arming threads have ended attempts to arm triggers. */
+	/* NULL, or a function that is called each time when the arming threads have finished one or more
+	   attempts to arm a trigger. */
 	void (*settled)(void *ctx);
 	void *ctx;
-	/* The threads that open sources with a listen(); borrowed. FR_ARMING_FILES opens the sources that
-	   read a file that a person names: it may be on a file system that hangs. FR_ARMING_OWN opens the
-	   others. If a pointer is NULL, the main thread opens the sources of that thread itself. */
+	/* The threads that open the sources whose class has a function listen(); borrowed. FR_ARMING_OWN
+	   opens the built-in probes. FR_ARMING_FILES opens the other sources: these read a file that a person
+	   names, which may be on a file system that hangs. If a pointer is NULL, the main thread opens the
+	   sources of that thread itself. */
 	struct fr_arming *arming[FR_ARMING_LANES];
 	/* For tests: an array with the class of each kind. NULL: fr_source_class_for_kind() is used. */
 	const struct fr_source_class *const *classes;
@@ -72,8 +77,10 @@ struct fr_trigger_info {
 	} state;
 	const struct fr_diag *diag;   /* FAILED: why */
 	uint64_t arming_ns;	      /* ARMING: time since the attempt began */
-	char behind[64];	      /* ARMING: the trigger that the thread arms before this one; "": none */
-	struct fr_source_stats stats; /* its counters are sums over the present and all earlier sources */
+	char behind[64];	      /* ARMING: the trigger that the thread arms before this
+					 trigger; "": none */
+	struct fr_source_stats stats; /* its counters are sums over the current source and all
+					 earlier sources */
 	uint64_t counts[FR_VERDICTS];
 	uint64_t last_fired_ns;	 /* monotonic time of the last FIRE or COALESCE; 0: none */
 	const char *last_file;	 /* file of the last dump; "": none yet */
@@ -88,39 +95,41 @@ int fr_triggers_new(
 struct fr_triggers *fr_triggers_free(struct fr_triggers *t);
 
 /*
- * Puts CONFIGS (copied) in force. Returns 0; or -ENOMEM, and nothing has changed then.
+ * Puts CONFIGS (copied) in force. Returns 0; or -ENOMEM, and then no trigger has changed.
  *
  * - A source stays open, with its counters, if its configuration, its file and its cgroup are the same.
- * - A trigger that cannot be armed is reported to ops.armed(), and does not affect the others.
- * - The counters of a trigger stay as long as a trigger of this name exists. The effect of
+ * - A trigger that cannot be armed is reported to ops.armed(), and does not affect the other triggers.
+ * - The counters of a trigger are kept as long as a trigger of the same name exists. The effect of
  *   fr_triggers_enable() ends when the next configuration is put in force.
  * - "signal", "control", "application" and each built-in probe exist even if they have no section. Of the
  *   probes that have no section, only those that are armed by default are enabled.
- * - ALL has the defaults, with two exceptions: signal, control and timers have no cool-down by default,
- *   and signal and control have the window of [Dump].
+ * - The parameter `all` has the defaults for all triggers. Two defaults are different: signal, control and
+ *   timers have no cool-down, and signal and control have the window of [Dump].
  */
 int fr_triggers_configure(struct fr_triggers *t, const struct fr_triggers_config *all,
 	const struct fr_trigger_config *configs, size_t n);
 
 /* Handles the request of a person, by SIGUSR1 or a call of the control socket. NAME is "signal" or "control".
-   The request takes no token, ignores MinFill=, and the policy does not coalesce it. If the verdict is FIRE,
-   calls dump(), which starts the dump and returns the same as ops.dump(). Returns the verdict; the newest
-   decision of the trigger NAME has the reason. */
+   The request takes no token, and MinFill= does not apply. The policy does not add the request to a dump that
+   waits. If the verdict is FIRE, calls dump(), which starts the dump and returns the same as ops.dump().
+   Returns the verdict; the newest decision of the trigger NAME has the reason. */
 enum fr_verdict fr_triggers_request(struct fr_triggers *t, const char *name, const struct fr_cause *cause,
 	int (*dump)(void *ctx, const struct fr_cause *cause, uint64_t *ret_id), void *ctx);
 
-/* Acts as if the source of NAME had reported a value at its threshold. Ignores cool-down, MinFill= and rate
-   limit; takes no token and starts no cool-down. BY names the person. Returns 0 with the number of the job;
-   or, with D: -ENOENT if there is no such trigger; -EAGAIN if the anomaly is suppressed; -EBUSY if the
-   trigger is still being armed; or the error why it could not be armed. */
+/* Acts as if the source of the trigger NAME had reported a value at its threshold. Cool-down, MinFill= and
+   rate limit do not apply. Takes no token and starts no cool-down. The parameter `by` is the name of the
+   person. Returns 0 with the number of the job; or, with a message in D: -ENOENT if there is no trigger NAME;
+   -EAGAIN if the anomaly is suppressed; -EBUSY if the trigger is still being armed; or the error of the last
+   attempt to arm it. */
 int fr_triggers_test(
 	struct fr_triggers *t, const char *name, const char *by, uint64_t *ret_id, struct fr_diag *d);
-/* Arms or disarms NAME. Returns 0; 1 if an arming thread will arm it; or, with D: -ENOENT if there is no such
-   trigger, or the error why it could not be armed. */
+/* Arms or disarms NAME. Returns 0; 1 if an arming thread will arm it; or, with a message in D: -ENOENT if
+   there is no trigger NAME; or the error of the attempt to arm it. */
 int fr_triggers_enable(struct fr_triggers *t, const char *name, bool enable, struct fr_diag *d);
 
 /* Rearms each trigger whose control group, or whose file of Function= or USDT=, has been replaced. Also tries
-   again to arm triggers whose group or file did not exist. Call this function every few seconds. */
+   again to arm triggers whose control group or file did not exist at the last attempt. Call this function
+   every few seconds. */
 void fr_triggers_rearm_stale(struct fr_triggers *t);
 
 /* Rearms the triggers that have an event on each CPU. Call this function when a CPU has come online. */

@@ -9,17 +9,18 @@
 
 /* Flags of fr_trigger_arm(). */
 enum fr_arm {
-	FR_ARM_AGAIN = 1,  /* a timer tries again: report an error only if it differs from the last error */
-	FR_ARM_BESIDE = 2, /* keep the present source, as fr_trigger.older, beside the new one */
-	FR_ARM_INSTEAD = 4 /* close the present source, even if the new one cannot be opened */
+	FR_ARM_AGAIN = 1,  /* a timer tries again: an error is reported only if it differs from
+			      the last error */
+	FR_ARM_BESIDE = 2, /* keep the current source, as fr_trigger.older, beside the new source */
+	FR_ARM_INSTEAD = 4 /* close the current source, even if the new source cannot be opened */
 };
 
 struct fr_trigger {
 	struct fr_trigger_config config;     /* with all defaults: cooldown_ns and min_fill_ns are set */
 	const struct fr_source_class *class; /* NULL: signal, control */
 	struct fr_source *source;	     /* NULL: not armed */
-	struct fr_source *older; /* the source for the previous version of the file, which processes may still
-				    run; or NULL */
+	struct fr_source *older; /* the source for the previous version of the file, because processes can
+				    still run that version; or NULL */
 	struct fr_source_stats closed_stats; /* counters of closed sources */
 	struct fr_diag diag;		     /* error of the last attempt to arm; code 0: none */
 	struct fr_arming_job *job;	     /* the job that opens the next source; or NULL */
@@ -30,8 +31,9 @@ struct fr_trigger {
 
 	/* follow.c: the last attempt to arm the trigger */
 	uint64_t cgroup_id;	     /* id of CGroup= at that time; 0: none */
-	uint64_t tried_ns, pause_ns; /* time of the attempt; pause until the next */
-	bool is_frequent;	     /* the attempt came soon after the previous one, so the pause grows */
+	uint64_t tried_ns, pause_ns; /* time of the attempt; pause until the next attempt */
+	bool is_frequent;	     /* the attempt came soon after the previous attempt, so
+					the pause grows */
 
 	/* decide.c */
 	uint64_t last_fired_ns, last_dump_id;
@@ -58,27 +60,29 @@ struct fr_triggers {
 
 typedef int (*fr_trigger_dump)(void *ctx, const struct fr_cause *cause, uint64_t *ret_id);
 
-/* Arms G. FLAGS are FR_ARM_…; if it has neither BESIDE nor INSTEAD, an armed trigger stays as it is. Returns
-   0; 1 if the arming thread will open the source; or the error of open() or listen(). G->diag then has the
-   message, and ops.armed() gets it (with FR_ARM_AGAIN: only a new one). */
+/* Arms G. FLAGS are of enum fr_arm. If FLAGS have neither FR_ARM_BESIDE nor FR_ARM_INSTEAD, an armed trigger
+   stays as it is. Returns 0; 1 if an arming thread will open the source; or the error of class->open() or
+   class->listen(). On an error, G->diag has the message, and ops.armed() is called with it; if FLAGS have
+   FR_ARM_AGAIN, ops.armed() is called only if the message is a new one. */
 int fr_trigger_arm(struct fr_triggers *t, struct fr_trigger *g, unsigned flags);
 void fr_trigger_disarm(struct fr_trigger *g);
 struct fr_trigger *fr_trigger_free(struct fr_trigger *g);
 /* Sets G->subject, the text for fr_trigger_info.subject. */
 void fr_trigger_describe(struct fr_trigger *g);
-/* Call it when an attempt with FR_ARM_AGAIN has ended with the result R. Sets the pause before the next
-   attempt. If G has been armed, and there was no error before, calls ops.armed(). */
+/* Call this function when an attempt with FR_ARM_AGAIN has ended with the result R. Sets the pause before the
+   next attempt. If G has been armed, and there was no error before, calls ops.armed(). */
 void fr_trigger_report_rearmed(struct fr_triggers *t, struct fr_trigger *g, int r);
 /* Stores the time of an attempt to arm G, and the id of G's control group at this time. */
 void fr_trigger_note_attempt(struct fr_trigger *g);
 /* Returns whether G is armed, and G's file or control group has been replaced since G was armed. */
 bool fr_trigger_is_stale(const struct fr_trigger *g);
 struct fr_trigger *fr_trigger_find(const struct fr_triggers *t, const char *name);
-/* Returns the trigger with the NAME that a person gave; or NULL, with D, which suggests a similar name. */
+/* Returns the trigger with the NAME that a person gave; or NULL, with a message in D, which suggests a
+   similar name. */
 struct fr_trigger *fr_trigger_find_named(const struct fr_triggers *t, const char *name, struct fr_diag *d);
-/* Asks the policy about CAUSE and acts on the verdict: it may add CAUSE to a waiting dump (only if
-   MAY_COALESCE is true), or call DUMP. P is G's policy, or a copy of it. Returns the decision; the pointer is
-   valid until the next decision. */
+/* Asks the policy about CAUSE and acts on the verdict: adds CAUSE to a waiting dump (only if MAY_COALESCE is
+   true), calls DUMP, or does neither. P is G->policy, or a copy of G->policy. Returns the decision; the
+   pointer is valid until the next decision. */
 const struct fr_decision *fr_trigger_decide(struct fr_triggers *t, struct fr_trigger *g,
 	struct fr_policy_trigger *p, const struct fr_cause *cause, bool may_coalesce, fr_trigger_dump dump,
 	void *dump_ctx);
