@@ -11,9 +11,9 @@
  *     Program=/etc/flightrec/slow-disk.bpf.o
  *     Threshold=20ms
  *
- * Include "vmlinux.h" or <linux/bpf.h> before this header. You may also define FLIGHTREC_UNIT before it: this
- * is the unit of the values and of Threshold=, for example FLIGHTREC_UNIT_NS. Compile with clang -target bpf
- * -mcpu=v3 -g -O2.
+ * Include "vmlinux.h" or <linux/bpf.h> before this header. You can also define FLIGHTREC_UNIT before this
+ * header. FLIGHTREC_UNIT is the unit of the values and of Threshold=, for example FLIGHTREC_UNIT_NS. Compile
+ * with clang -target bpf -mcpu=v3 -g -O2.
  *
  * flightrecd sets the globals below and the globals that Set=NAME=VALUE names, loads the object, attaches
  * each program by its SEC() name, and reads the ring buffer flightrec_events. The object needs the license
@@ -22,16 +22,16 @@
  *   - The programs NAME_btf and NAME_classic are alternatives. flightrecd loads NAME_btf if the kernel has
  *     BTF and the tracepoint of that program, otherwise NAME_classic.
  *   - A program of SEC("?...") is left out if the kernel does not have its tracepoint.
- *   - If the kernel does not have the tracepoint of any other program, or of both alternatives, flightrecd
- *     refuses the object and names the tracepoint.
+ *   - If another program has a tracepoint that the kernel does not have, or if the kernel has the tracepoint
+ *     of neither alternative, flightrecd refuses the object and names the tracepoint.
  *
  * flightrecd makes each program of SEC("tracepoint/...") return 1, whatever the program itself returns. If
  * the program returned 0, the kernel would hide the event from all perf users of that tracepoint, and
  * flightrecd is one of them.
  *
- * The header needs Linux 5.12. BTF in the kernel is optional. Without BTF, a flightrecd in another than the
- * initial pid namespace cannot know pids, and CGroup= matches only tasks directly in the named cgroup, and
- * not those in cgroups below it.
+ * The header needs Linux 5.12. BTF in the kernel is optional. Without BTF, CGroup= matches only tasks
+ * directly in the named cgroup, and no tasks in cgroups below it. Without BTF, a flightrecd that does not run
+ * in the initial pid namespace cannot know pids.
  *
  * flightrecd itself includes this header for the structures.
  */
@@ -55,7 +55,7 @@ enum flightrec_unit {
    NUL-terminated. Later versions of the structure have more members at the end and another size. */
 struct flightrec_event {
 	__u32 abi;     /* FLIGHTREC_TRIGGER_ABI */
-	__u32 size;    /* of this structure */
+	__u32 size;    /* bytes of this structure */
 	__u64 time_ns; /* CLOCK_MONOTONIC: when the anomaly happened */
 	__u64 value, threshold;
 	__u64 cgroup_id; /* 0: unknown */
@@ -64,11 +64,11 @@ struct flightrec_event {
 	__u32 unit; /* enum flightrec_unit */
 	char comm[FLIGHTREC_COMM_SIZE];
 	char reason[FLIGHTREC_REASON_SIZE]; /* what happened: "run-queue latency" */
-	char detail[FLIGHTREC_DETAIL_SIZE]; /* a device, a system call …; may be empty */
+	char detail[FLIGHTREC_DETAIL_SIZE]; /* a device, a system call …; can be empty */
 };
 
 /* Counters of one CPU, in the map flightrec_counters. Each value that reaches the threshold and passes the
-   filters is an anomaly. It is counted once: in sent, cooled or lost. */
+   filters is an anomaly. Each anomaly is counted once: in `sent`, `cooled` or `lost`. */
 struct flightrec_counters {
 	__u64 sent;    /* put into the ring buffer */
 	__u64 cooled;  /* within the cool-down of an earlier anomaly */
@@ -97,7 +97,7 @@ const volatile __u32 flightrec_pid FLIGHTREC_GLOBAL = 0;		       /* Pid=; 0: any
 const volatile __u64 flightrec_cgroup FLIGHTREC_GLOBAL = 0;		       /* CGroup=, an id; 0: any */
 const volatile char flightrec_comm[FLIGHTREC_COMM_SIZE] FLIGHTREC_GLOBAL = ""; /* Comm=; "": any */
 const volatile __u32 flightrec_self FLIGHTREC_GLOBAL = 0;  /* pid of flightrecd; its values are ignored */
-const volatile __u32 flightrec_pidns FLIGHTREC_GLOBAL = 0; /* flightrecd's pid namespace: inode; 0: initial */
+const volatile __u32 flightrec_pidns FLIGHTREC_GLOBAL = 0; /* inode of flightrecd's namespace; 0: initial */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -151,10 +151,10 @@ struct task_struct___flightrec {
 	struct css_set___flightrec *cgroups;
 } FLIGHTREC_CORE;
 
-/* The task that an anomaly is about. flightrec_current() or flightrec_task() fills it. If a program fills it
-   itself, the program sets all members that it does not know to 0. */
+/* The task that an anomaly is about. flightrec_current() or flightrec_task() fills it. If a program fills
+   this struct itself, the program sets all members that it does not know to 0. */
 struct flightrec_subject {
-	__u32 pid, tid; /* in the initial pid namespace; if `ours` is set: in that of flightrecd */
+	__u32 pid, tid; /* in the initial pid namespace; if `ours` is set: in flightrecd's */
 	__u64 cgroup_id;
 	char comm[FLIGHTREC_COMM_SIZE];
 	const void *task; /* the struct task_struct, while it exists; 0: not known, or the current task */
@@ -226,7 +226,7 @@ static __always_inline void flightrec_localize(struct flightrec_subject *s)
 	s->pid = flightrec_nr(BPF_CORE_READ(task, group_leader));
 }
 
-/* Fills S with the current task. In an interrupt, the current task is the interrupted one. */
+/* Fills S with the current task. In an interrupt, the current task is the interrupted task. */
 static __always_inline void flightrec_current(struct flightrec_subject *s)
 {
 	__u64 id = bpf_get_current_pid_tgid();
@@ -259,8 +259,8 @@ static __always_inline int flightrec_filtered(void)
 	return flightrec_pid || flightrec_cgroup || flightrec_comm[0];
 }
 
-/* Returns whether S passes the filters and is not flightrecd itself. Call flightrec_localize() for S
-   before. */
+/* Returns whether S passes the filters and is not flightrecd itself. Call flightrec_localize() for S before
+   this function. */
 static __always_inline int flightrec_wanted(const struct flightrec_subject *s)
 {
 	if (flightrec_self && s->pid == flightrec_self)
@@ -279,8 +279,8 @@ static __always_inline int flightrec_wanted(const struct flightrec_subject *s)
 	return 1;
 }
 
-/* Stores VALUE as the newest value. Returns the counters of this CPU. The pointer is never 0, but the
-   verifier requires that the caller checks it. */
+/* Stores VALUE as the newest value. Returns the counters of this CPU. The returned pointer is never 0, but
+   the verifier requires that the caller checks the pointer. */
 static __always_inline struct flightrec_counters *flightrec_count(__u64 value, __u64 time_ns)
 {
 	__u32 zero = 0;
@@ -294,8 +294,8 @@ static __always_inline struct flightrec_counters *flightrec_count(__u64 value, _
 }
 
 /* For paths that run often: call this function before you fill a subject. TIME_NS is the time of VALUE. If
-   VALUE is below THRESHOLD and no filter is set, stores VALUE as the newest value and returns 1: the caller
-   then has nothing more to do. Otherwise returns 0: VALUE reaches THRESHOLD, or a filter has to see the
+   VALUE is below THRESHOLD and no filter is set, stores VALUE as the newest value and returns 1. After a 1,
+   the caller has nothing more to do. Otherwise returns 0: VALUE reaches THRESHOLD, or a filter has to see the
    subject first. The call costs a few ns. */
 static __always_inline int flightrec_below(__u64 value, __u64 threshold, __u64 time_ns)
 {
@@ -305,7 +305,8 @@ static __always_inline int flightrec_below(__u64 value, __u64 threshold, __u64 t
 	return 1;
 }
 
-/* Returns whether TIME_NS is within a cool-down. If not, a new cool-down begins at TIME_NS. */
+/* Returns whether TIME_NS is within a cool-down. If TIME_NS is not within a cool-down, a new cool-down begins
+   at TIME_NS. */
 static __always_inline int flightrec_cools(__u64 time_ns)
 {
 	__u64 next = flightrec_next_ns;
@@ -314,13 +315,15 @@ static __always_inline int flightrec_cools(__u64 time_ns)
 		return 0;
 	if (time_ns < next)
 		return 1;
-	/* If two CPUs come here at the same time, one begins the cool-down, and the other is within it. */
+	/* If two CPUs come here at the same time, one CPU begins the cool-down, and the anomaly of the other
+	   CPU is within the cool-down. */
 	return __sync_val_compare_and_swap(&flightrec_next_ns, next, time_ns + flightrec_cooldown_ns) != next;
 }
 
-/* Does the same as flightrec_trigger(), for the task S. TIME_NS is the time of the anomaly
-   (bpf_ktime_get_ns()): now, or shortly before. DETAIL is a string in kernel memory, or 0. UNIT is an enum
-   flightrec_unit. The function is inlined, so call it from one place only, and not in a loop. */
+/* Does the same as flightrec_trigger(), but for the task S. TIME_NS is the time of the anomaly
+   (bpf_ktime_get_ns()): the current time, or a time shortly before. DETAIL is a string in kernel memory, or
+   0. UNIT is an enum flightrec_unit. The function is inlined, so call it from one place only, and not in a
+   loop. */
 static __always_inline int flightrec_trigger_for(struct flightrec_subject *s, const char *reason,
 	const char *detail, __u32 unit, __u64 time_ns, __u64 value, __u64 threshold)
 {
@@ -367,10 +370,10 @@ static __always_inline int flightrec_trigger_for(struct flightrec_subject *s, co
 }
 
 /* Reports VALUE of the current task. flightrecd gets an anomaly with REASON, a string literal, if VALUE
-   reaches THRESHOLD (flightrec_threshold is the configured one), the task passes the filters, and the last
-   cool-down is over. flightrecd then decides whether to dump. Returns 1 if flightrecd gets the anomaly.
-   Otherwise returns 0, for example if the ring buffer is full. If VALUE is below THRESHOLD, the call costs
-   little more than reading the clock. */
+   reaches THRESHOLD (flightrec_threshold is the configured threshold), the task passes the filters, and the
+   last cool-down is over. When flightrecd gets the anomaly, it decides whether to dump. Returns 1 if
+   flightrecd gets the anomaly. Otherwise returns 0, for example if the ring buffer is full. If VALUE is below
+   THRESHOLD, the call costs little more than reading the clock. */
 static __always_inline int flightrec_trigger(const char *reason, __u64 value, __u64 threshold)
 {
 	__u64 now = bpf_ktime_get_ns();

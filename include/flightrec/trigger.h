@@ -111,8 +111,8 @@ static inline int flightrec_send(const struct flightrec_datagram *d)
 }
 
 /* Does the same as flightrec_trigger(), with two more parameters. UNIT is the unit of VALUE and THRESHOLD:
-   "ns", "count", "bytes", "percent", or NULL for none. TIME_NS is the time of the anomaly (CLOCK_MONOTONIC),
-   and must be within the last minute; 0 means now. */
+   "ns", "count", "bytes", "percent", or NULL for no unit. TIME_NS is the time of the anomaly
+   (CLOCK_MONOTONIC), and must be within the last minute; 0 means now. */
 static inline int flightrec_trigger_at(const char *trigger, const char *reason, const char *unit,
 	unsigned long long time_ns, unsigned long long value, unsigned long long threshold)
 {
@@ -144,10 +144,11 @@ static inline int flightrec_trigger_at(const char *trigger, const char *reason, 
 
 /* Reports VALUE with the text REASON. If VALUE reaches THRESHOLD, flightrecd gets an anomaly for the section
    [Trigger TRIGGER]. If TRIGGER is NULL, "" or an unknown name, the section is [Trigger application]. The
-   policy of flightrecd then decides whether to dump. If there is no measurement, pass 0 for both numbers. The
-   kernel tells flightrecd which process has sent the anomaly. Returns 0 if VALUE is below THRESHOLD or was
-   sent; else a negative errno, which the caller may ignore: -ENOENT or -ECONNREFUSED if flightrecd does not
-   run, -EACCES if this user may not send, -EAGAIN if the queue of the socket is full. */
+   policy of flightrecd decides whether the anomaly makes a dump. If there is no measurement, pass 0 for VALUE
+   and THRESHOLD. The kernel tells flightrecd which process has sent the anomaly. Returns 0 if VALUE is below
+   THRESHOLD, or if VALUE was sent. Otherwise returns a negative errno, which the caller may ignore: -ENOENT
+   or -ECONNREFUSED if flightrecd does not run, -EACCES if the user of this process is not allowed to send,
+   -EAGAIN if the queue of the socket is full. */
 static inline int flightrec_trigger(
 	const char *trigger, const char *reason, unsigned long long value, unsigned long long threshold)
 {

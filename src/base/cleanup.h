@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Macros that release resources at the end of a scope, or pass their ownership out of the scope. Other small
-   macros are at the end. */
+/* Macros that release a resource at the end of a scope, or pass the ownership of a resource out of the scope.
+   Other small macros are at the end of this file. */
 
 #include <dirent.h>
 #include <stdio.h>

@@ -36,7 +36,7 @@ struct fr_clock_pair fr_clock_pair_now(void)
 
 uint64_t fr_clock_to_realtime(const struct fr_clock_pair *pair, uint64_t monotonic_ns)
 {
-	/* This also works for a time before PAIR, because unsigned numbers wrap around. */
+	/* The result is also right for a time before PAIR, because unsigned numbers wrap around. */
 	return pair->realtime_ns + (monotonic_ns - pair->monotonic_ns);
 }
 

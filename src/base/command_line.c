@@ -34,7 +34,7 @@ static const char *option_name(const void *options, size_t i)
 	return o[i].name;
 }
 
-/* Returns the long option that is similar to GIVEN, which is unknown; or NULL. */
+/* Returns the long option that is similar to the unknown word `given`; or NULL if no option is similar. */
 static const char *find_similar(const struct fr_command_line *c, const char *given)
 {
 	char word[64];

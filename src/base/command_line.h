@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* One table of a program's options, for getopt, for --help, and for the tests of the manual pages and
-   completions. getopt has global state, so only the main thread uses these functions. */
+/* Each program has one table of its options. getopt, --help, and the tests of the manual pages and
+   completions use this table. getopt has global state, so only the main thread uses these functions. */
 
 #include "base/diag.h"
 
@@ -13,13 +13,13 @@
 
 struct fr_option {
 	const char *name;     /* long name, or "" */
-	int value;	      /* the option's letter; or a number from 256 on, if it has no letter */
+	int value;	      /* the option's letter; if there is no letter: a number from 256 on */
 	const char *argument; /* the name of the argument; "[NAME]" is optional; NULL: no argument */
 	const char *help;
 	const char *verb; /* the verb that has this option; NULL: all verbs */
 };
 
-/* A heading in the output of --help, before the option with the value FIRST. */
+/* A heading in the output of --help. It stands before the option whose member `value` is equal to `first`. */
 struct fr_option_group {
 	int first;
 	const char *heading;
@@ -31,18 +31,20 @@ struct fr_command_line {
 	size_t n; /* at most FR_OPTIONS_MAX */
 	const struct fr_option_group *groups;
 	size_t n_groups;
-	bool is_command; /* the first word that is no option begins a command with options of its own */
+	bool is_command; /* the first word that is not an option begins a command, which has its own options
+			  */
 };
 
 /* Starts a new pass over argv. */
 void fr_command_line_begin(void);
 
-/* Returns the value of the next option; optarg then has its argument. Returns 0 after the last option: the
-   words that are no options then begin at argv[optind]. Returns -EINVAL, with D, if the option is unknown or
-   ambiguous, if its argument is missing, or if it takes no argument but has one. */
+/* Returns the value of the next option, and sets optarg to the argument of this option. Returns 0 after the
+   last option: argv[optind] is now the first of the words that are not options. Returns -EINVAL, with a
+   message in D, if the option is unknown or ambiguous, if its argument is missing, or if it has an argument
+   and takes no argument. */
 int fr_command_line_next(const struct fr_command_line *c, int argc, char *argv[], struct fr_diag *d);
 
-/* Returns the option with VALUE, or NULL. */
+/* Returns the option whose member `value` is equal to VALUE, or NULL. */
 const struct fr_option *fr_command_line_find(const struct fr_command_line *c, int value);
 
 /* Prints the options and their headings on standard output. */
@@ -50,6 +52,6 @@ void fr_command_line_print(const struct fr_command_line *c);
 
 /* The argument of --json=. */
 enum fr_json_mode { FR_JSON_OFF, FR_JSON_SHORT, FR_JSON_PRETTY };
-/* Reads HOW, the argument of --json=. NULL (--json without an argument) means pretty on a terminal, else
-   short. Returns 0; or -EINVAL, with D. */
+/* Reads the parameter `how`, the argument of --json=. If `how` is NULL (--json without an argument), *RET is
+   FR_JSON_PRETTY on a terminal, else FR_JSON_SHORT. Returns 0; or -EINVAL, with a message in D. */
 int fr_json_mode_parse(const char *how, enum fr_json_mode *ret, struct fr_diag *d);

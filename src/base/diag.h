@@ -6,8 +6,8 @@
  *
  * Libraries do not log. A function whose error a person can cause or correct has a parameter struct fr_diag *
  * (may be NULL). The function that knows the cause of the error fills the fr_diag, and returns the negative
- * errno. Its callers pass the errno on. They do not change the text, but may put a text before it
- * (fr_diag_prefix()). The program prints or logs the text once.
+ * errno. Its callers pass the errno on. The callers do not change the text, but can put a text before it with
+ * fr_diag_prefix(). The program prints or logs the text once.
  */
 
 #include <stdbool.h>
@@ -29,7 +29,7 @@ int fr_fail_errno(struct fr_diag *d, int code, const char *hint, const char *fmt
 /* Puts a text and ": " before the text of D. */
 void fr_diag_prefix(struct fr_diag *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Prints "PROGRAM: what\n  hint\n" on standard error. If D is empty, it prints strerror(-CODE). */
+/* Prints "PROGRAM: what\n  hint\n" on standard error. If D is empty, prints strerror(-CODE). */
 void fr_diag_print(const char *program, const struct fr_diag *d, int code);
 
 /* Exit codes of all programs (flightrecctl(1)). */
@@ -37,7 +37,7 @@ enum fr_exit {
 	FR_EXIT_OK = 0,
 	FR_EXIT_ERROR = 1,
 	FR_EXIT_USAGE = 2,
-	FR_EXIT_UNREACHABLE = 3, /* flightrecctl: no daemon */
+	FR_EXIT_UNREACHABLE = 3, /* flightrecctl: cannot reach a daemon */
 	FR_EXIT_SALVAGED = 3,	 /* flightrec-merge: the output is whole, but an input was damaged */
 	FR_EXIT_SUPPRESSED = 4,
 	FR_EXIT_PERMISSION = 5,

@@ -158,15 +158,16 @@ static int sync_directory(int dirfd)
 	return fd < 0 || fsync(fd) < 0 ? errno : 0;
 }
 
-/* Renames TMP on a file system without RENAME_NOREPLACE. linkat() also fails if there is a file NAME. */
+/* Renames TMP on a file system without RENAME_NOREPLACE. linkat() fails if there already is a file NAME, as
+   RENAME_NOREPLACE does. */
 static int rename_by_link(int dirfd, const char *tmp, const char *name)
 {
 	struct stat st;
 
 	if (linkat(dirfd, tmp, dirfd, name, 0) == 0)
 		return (void)unlinkat(dirfd, tmp, 0), 0;
-	/* EPERM: the kernel refuses a link to a file of another user (fs.protected_hardlinks). Then check
-	   that there is no file NAME, and rename. */
+	/* EPERM: the kernel refuses a link to a file of another user (fs.protected_hardlinks). In this case,
+	   check that there is no file NAME, and rename TMP. */
 	if (errno != EPERM)
 		return -errno;
 	if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)

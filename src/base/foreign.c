@@ -9,8 +9,8 @@
 #include <linux/openat2.h>
 #include <sys/syscall.h>
 
-/* Opens the file of AT for reading. AT is an O_PATH descriptor: so far, nothing has opened the file, which
-   may be a FIFO or a device. */
+/* Opens the file of AT for reading. AT is an O_PATH descriptor, so the file itself has not been opened yet.
+   The file can be a FIFO or a device. */
 static int open_regular(int at, struct stat *ret_stat)
 {
 	char self[64];

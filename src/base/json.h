@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Additions to cJSON, for folders that link cJSON. No other file of base/ includes this header. */
+/* Additions to cJSON, for the folders whose code is linked with cJSON. No other file of base/ includes this
+   header. */
 
 #include "base/clock.h"
 

@@ -18,8 +18,8 @@ static void set_owner(struct fr_lock *lock, pid_t owner)
 	atomic_store_explicit(&lock->owner, owner, memory_order_relaxed);
 }
 
-/* Calls gettid() only once in each thread, because it is a system call, and each run of samples takes a
-   lock. */
+/* Calls gettid() only once in each thread, because gettid() is a system call, and the recorder takes a lock
+   for each run (the samples that it passes on in one call). */
 static pid_t own_tid(void)
 {
 	static _Thread_local pid_t tid;

@@ -45,7 +45,7 @@ struct fr_cond {
 };
 
 void fr_lock_init(struct fr_lock *lock);
-/* Call it only when no thread holds LOCK. */
+/* Call this function only when no thread holds LOCK. */
 void fr_lock_deinit(struct fr_lock *lock);
 
 void fr_lock(struct fr_lock *lock) FR_ACQUIRES(*lock);
@@ -56,10 +56,11 @@ bool fr_lock_until(struct fr_lock *lock, uint64_t until_ns) FR_TRY_ACQUIRES(true
 void fr_lock_assert_held(struct fr_lock *lock) FR_ASSERTS_HELD(*lock);
 
 void fr_cond_init(struct fr_cond *cond);
-/* Call it only when no thread waits on COND. */
+/* Call this function only when no thread waits on COND. */
 void fr_cond_deinit(struct fr_cond *cond);
 
-/* Releases LOCK, waits for a broadcast, and takes LOCK again. It can also return without a broadcast. */
+/* Releases LOCK, waits for a broadcast, and takes LOCK again. The function can also return without a
+   broadcast. */
 void fr_cond_wait(struct fr_cond *cond, struct fr_lock *lock) FR_REQUIRES(*lock);
 /* Does the same as fr_cond_wait(), but waits at most until UNTIL_NS (monotonic). Returns false if that time
    has come. */

@@ -20,7 +20,7 @@ static const char *program = "flightrec";
 static atomic_int max_level = LOG_INFO;
 static bool to_journal;
 
-/* systemd.exec(5): JOURNAL_STREAM is device and inode of the journal's stream. */
+/* systemd.exec(5): JOURNAL_STREAM has the device and the inode of the journal's stream. */
 static void find_journal(void)
 {
 	const char *e = getenv("JOURNAL_STREAM");

@@ -4,9 +4,9 @@
 /*
  * The log of a program. Libraries do not log, they return errors.
  *
- * If standard error is the journal, an entry goes to the journal with its fields. Otherwise one line of text
- * goes to standard error. The recorder thread must not log, because the socket of the journal can block. All
- * other threads may log.
+ * If standard error is the journal, an entry goes to the journal together with its fields. Otherwise one line
+ * of text goes to standard error. The recorder thread must not log, because the socket of the journal can
+ * block. All other threads may log.
  */
 
 #include <stddef.h>
@@ -46,5 +46,5 @@ void fr_log_struct(int level, const char *message_id, const struct fr_log_field 
 	const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 #define fr_log(level, ...) fr_log_struct(level, NULL, NULL, 0, __VA_ARGS__)
 
-/* Logs the text of D, and its hint on a second line. If D is empty, it logs strerror(-CODE). */
+/* Logs the text of D, and the hint of D on a second line. If D is empty, logs strerror(-CODE). */
 void fr_log_diag(int level, const struct fr_diag *d, int code);

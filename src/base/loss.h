@@ -2,13 +2,15 @@
 #pragma once
 
 /*
- * All causes of loss. Each cause has a counter, one for each event and CPU if these are known. `flightrecctl
- * status` shows the counters, and each dump contains them. Eviction is not a loss.
+ * All causes of loss. A loss is data that should be in a dump and is not. Each cause has a counter. If the
+ * event and the CPU of a loss are known, each event and CPU has a counter of its own. `flightrecctl status`
+ * shows the counters, and each dump contains them. It is not a loss if the oldest data leaves the ring
+ * because newer data needs the room.
  */
 enum fr_loss {
 	FR_LOSS_KERNEL_RING,	/* the kernel ring was full: PERF_RECORD_LOST, LOST_SAMPLES */
 	FR_LOSS_THROTTLED,	/* the kernel throttled an event; counts the throttlings, not the records */
-	FR_LOSS_BACK_PRESSURE,	/* a slow dump pinned the whole ring: the newest samples were dropped */
+	FR_LOSS_BACK_PRESSURE,	/* a slow dump pinned the whole ring, and the newest samples were dropped */
 	FR_LOSS_TORN,		/* a record in a kernel ring was not whole */
 	FR_LOSS_SIDEBAND,	/* the kernel lost side-band records; a scan follows */
 	FR_LOSS_SIDEBAND_QUEUE, /* the queue of the tracker was full; a scan follows */

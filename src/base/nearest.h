@@ -9,7 +9,8 @@
    LIMIT + 1 if that number is above LIMIT. Ignores the letter case, except in a swap. */
 unsigned fr_edit_distance(const char *a, const char *b, unsigned limit);
 
-/* The function NAME returns each of N names, for an index I from 0 to N - 1. Returns the name that needs the
-   fewest edits from WORD; or NULL if each name needs more than strlen(WORD) / 3 + 1 edits. */
+/* The parameter `name` is a function that returns the name with the index I, which is below N. Returns the
+   name that needs the fewest edits from WORD; or NULL if each name needs more than strlen(WORD) / 3 + 1
+   edits. */
 const char *fr_nearest_name(
 	const char *word, const char *(*name)(const void *ctx, size_t i), const void *ctx, size_t n);

@@ -29,7 +29,8 @@ bool fr_owner_init(void)
 	if (geteuid() == 0 || capng_get_caps_process() < 0 ||
 		!capng_have_capability(CAPNG_PERMITTED, CAP_CHOWN))
 		return false;
-	/* A capability that is not inheritable is not ambient either, so executed programs do not get it. */
+	/* A capability that is not inheritable is not ambient either, so programs that this process executes
+	   do not get CAP_CHOWN. */
 	gives_to_root = set_chown(CAPNG_DROP, CAPNG_EFFECTIVE | CAPNG_INHERITABLE) == 0;
 	return gives_to_root;
 }

@@ -11,6 +11,7 @@ enum fr_service_job {
 	FR_SERVICE_OTHER,
 };
 
-/* Asks PID 1 over the system bus. Any thread may call this function, which waits for a few seconds at most.
-   Returns 0 with *RET; or a negative errno if there is no bus, no systemd, or no unit of this process. */
+/* Asks PID 1 over the system bus. Any thread may call this function. It waits for a few seconds at most.
+   Returns 0 with *RET; or a negative errno if there is no bus or no systemd, or if this process belongs to no
+   unit. */
 int fr_service_get_job(enum fr_service_job *ret);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * The socket is first bound to a temporary name with mode 0600. Then it gets its group and its mode, and last
- * its final name, in place of an older socket. So the path of an older socket is never missing, and no user
- * can connect before the socket has its final group and mode.
+ * The socket is first bound to a temporary name with mode 0600. Next, the socket gets its group and its mode.
+ * Last, it gets its final name, in place of an older socket. So the path of an older socket is never missing,
+ * and no user can connect before the socket has its final group and mode.
  */
 
 #include "base/socket_file.h"
@@ -41,7 +41,7 @@ static int make_address(
 	return 0;
 }
 
-/* Returns 0 if the path is free, or has a socket that nobody listens on. */
+/* Returns 0 if there is no file at the path, or only a socket that nobody listens on. */
 static int check_stale(const struct fr_socket_file_config *c, struct fr_diag *d)
 {
 	_cleanup_close_ int fd = -1;
@@ -62,7 +62,8 @@ static int check_stale(const struct fr_socket_file_config *c, struct fr_diag *d)
 	fd = socket(AF_UNIX, c->type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return fr_fail_errno(d, -errno, NULL, "cannot make a socket");
-	/* EAGAIN: a program listens, but its queue is full. EPROTOTYPE: its socket has the other type. */
+	/* EAGAIN: a program listens, but its queue is full. EPROTOTYPE: a program listens on a socket of the
+	   other type. */
 	if (connect(fd, (struct sockaddr *)&sa, sizeof(sa)) == 0 || errno == EAGAIN || errno == EPROTOTYPE)
 		return fr_fail(d, -EADDRINUSE,
 			format_hint(buf, "stop that program, or give this program another", c),
@@ -93,15 +94,16 @@ static int give_to_group(struct fr_socket_file *s, const char *tmp, gid_t gid, s
 	if (lchown(tmp, (uid_t)-1, gid) < 0) {
 		if (errno != EPERM)
 			return fr_fail_errno(d, -errno, NULL, "cannot change the group of %s", tmp);
-		/* A recorder without privileges cannot set the group, so only its own user can connect. */
+		/* A recorder without privileges cannot set the group, so only root and the recorder's own
+		   user can connect. */
 		s->is_private = true;
 		return 0;
 	}
 	return chmod(tmp, 0660) < 0 ? fr_fail_errno(d, -errno, NULL, "cannot change the mode of %s", tmp) : 0;
 }
 
-/* Sets the mode of the file, and makes the kernel add the sender to each datagram. Both must be done before
-   the first client comes. */
+/* Sets the mode of the file, and makes the kernel add the sender to each datagram. Both settings must be made
+   before the first client connects. */
 static int prepare(int fd, int type)
 {
 	const int on = 1;

@@ -11,7 +11,7 @@
 
 struct fr_socket_file_config {
 	const char *path;
-	int type;  /* SOCK_STREAM: it listens; SOCK_DGRAM: the kernel adds the sender to each datagram */
+	int type;  /* SOCK_STREAM: listens; SOCK_DGRAM: the kernel adds the sender to each datagram */
 	gid_t gid; /* the group of the socket, with mode 0660; (gid_t)-1: mode 0600 */
 	const char *what, *key; /* for messages: "control socket", "ControlSocket=" */
 };
@@ -19,14 +19,14 @@ struct fr_socket_file_config {
 struct fr_socket_file {
 	int fd;
 	char *path;	 /* owned; NULL: there is no file to remove */
-	struct stat st;	 /* of the file, to recognize it at the end */
-	bool is_private; /* the group could not be set: only this user can connect */
+	struct stat st;	 /* of the file: fr_socket_file_close() removes no other file */
+	bool is_private; /* the group could not be set: only root and the user of this process can connect */
 };
 
 /* Creates the socket. If its directory is missing, creates that, too, but not the directories above it.
-   Replaces an older socket that nobody listens on. Returns 0; or, with D: -EADDRINUSE if another program
-   listens on the path; -EEXIST if there is a file at the path that is not a socket; or another negative
-   errno. After an error, there is no new socket file. */
+   Replaces an older socket that nobody listens on. Returns 0; or, with a message in D: -EADDRINUSE if another
+   program listens on the path; -EEXIST if there is a file at the path that is not a socket; or another
+   negative errno. After an error, there is no new socket file. */
 int fr_socket_file_open(
 	const struct fr_socket_file_config *config, struct fr_socket_file *ret, struct fr_diag *d);
 /* Closes the socket, and removes its file. If there is now another file at the path, that file stays. */

@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * The threads of flightrecd, and what each of them may do (docs/ARCHITECTURE.md, "Threads"). Each thread
- * names itself. Functions that belong to one thread, and functions that may wait for a disk, assert the name.
- * A failed assert aborts with a message in builds with FR_CHECKED (all but release). Threads without a name,
- * for example in unit tests and in other programs, pass all asserts.
+ * Checks what each thread of flightrecd is allowed to do (docs/ARCHITECTURE.md, "Threads"). Each thread names
+ * itself. A function that belongs to one thread, or that can wait for a disk, asserts that the name of the
+ * calling thread is right. A failed assert aborts with a message in builds with FR_CHECKED (all but release).
+ * Threads without a name, for example in unit tests and in other programs, pass all asserts.
  */
 
 #include <pthread.h>
@@ -32,6 +32,6 @@ void fr_thread_begin(enum fr_thread which);
 void fr_thread_assert(enum fr_thread which);
 /* Asserts that the calling thread is not WHICH. */
 void fr_thread_assert_not(enum fr_thread which);
-/* Asserts that the calling thread may wait for a file system: it is neither the main thread nor the recorder.
- */
+/* Asserts that the calling thread is allowed to wait for a file system. The main thread and the recorder are
+   not allowed to wait. */
 void fr_thread_assert_may_wait(void);

@@ -51,7 +51,7 @@ static int from_calendar(const struct tm *tm, bool utc, uint64_t fraction_ns, ui
 	return add_seconds(seconds, fraction_ns, ret_ns);
 }
 
-/* Sets the date of TM to that of NS. */
+/* Sets the date of TM to the date of the time NS. */
 static void set_date(struct tm *tm, uint64_t ns, bool utc)
 {
 	const time_t seconds = (time_t)(ns / FR_NSEC_PER_SEC);

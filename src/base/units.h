@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 /* Reads a size: "64M", "1.5G", "4096". The suffixes B K M G T, in any letter case, are powers of 1024. "B" or
-   "iB" may follow the suffixes K M G T. Returns 0; -EINVAL for other text; or -ERANGE from 2^63 on. */
+   "iB" can follow the suffixes K M G T. Returns 0; -EINVAL for other text; or -ERANGE from 2^63 on. */
 int fr_size_parse(const char *s, uint64_t *ret_bytes);
 
 /* Reads a time span of systemd.time(7): "30s", "5min 20s", "1h30m", "250ms". A number without a unit means

@@ -16,7 +16,7 @@ struct fr_worker {
 	pid_t tid;
 	int done_fd;
 	sd_event_source *source;
-	bool is_busy; /* from run() until done(); only the loop's thread uses it */
+	bool is_busy; /* from fr_worker_run() until done(); only the thread of the event loop uses it */
 
 	struct fr_lock lock;
 	struct fr_cond changed;

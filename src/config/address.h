@@ -12,8 +12,8 @@ union fr_address {
 	struct sockaddr_in6 in6;
 };
 
-/* Parse an address like "127.0.0.1:9752" or "[::1]:9752". Host names are invalid. Returns 0; or -EINVAL, and
-   then RET does not change. */
+/* Parse an address like "127.0.0.1:9752" or "[::1]:9752". Host names are invalid. Returns 0; or -EINVAL,
+   without a change of RET. */
 int fr_address_parse(const char *text, union fr_address *ret);
 /* Returns whether only this machine can reach the address. */
 bool fr_address_is_loopback(const union fr_address *a);

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * The configuration of flightrecd. The file with its drop-ins is read first. A value on the command line
- * replaces a value of the file. flightrecd.conf(5) describes the keys, and flightrecd(8) the options.
- * docs/CONTRIBUTING.md tells how to add a key or an option.
+ * The configuration of flightrecd. flightrecd first reads the file with its drop-ins. A value on the command
+ * line replaces a value of the file. flightrecd.conf(5) describes the keys, and flightrecd(8) the options.
+ * docs/CONTRIBUTING.md says how to add a key or an option.
  */
 
 #include "base/buf.h"
@@ -35,7 +35,7 @@ enum fr_build_ids {
    empty string means "none": for example, no socket. */
 struct fr_config {
 	/* [Recorder] */
-	struct fr_config_event *events; /* if there are none: the default event */
+	struct fr_config_event *events; /* if there are no events: the default event is recorded */
 	size_t n_events;
 	struct fr_event_defaults defaults;  /* Frequency= Period= CallGraph= */
 	char *cpus;			    /* CPUs=; NULL: all */
@@ -87,17 +87,19 @@ void fr_config_init(struct fr_config *c);
 /* Free the members of C. C may be all zeros. */
 void fr_config_deinit(struct fr_config *c);
 
-/* Read the files that fr_config_files() lists for PATH into C. A later line of a key replaces the value of an
-   earlier line; if the key has a list, the line adds to the list. May wait for a file system. Returns 0;
-   -ENOMEM; -EINVAL if a line is bad, with "file:line: …" in D; or another negative errno with D. */
+/* Read the files that fr_config_files() lists for PATH into C. If a key has several lines, the last line sets
+   the value. If the value is a list, each line adds to the list. This function can wait for a file system.
+   Returns 0; -ENOMEM; -EINVAL if a line is bad, with "file:line: …" in D; or another negative errno, with a
+   message in D. */
 int fr_config_load(struct fr_config *c, const char *path, struct fr_diag *d);
 
-/* List the files in the order in which they are read: the file PATH, then PATH.d/ *.conf sorted by name. PATH
-   NULL: the file /etc/flightrec/flightrecd.conf if it exists, then the *.conf of flightrecd.conf.d/ in
-   /usr/lib/flightrec, /run/flightrec and /etc/flightrec. These *.conf are sorted by name, too. If two of
-   these directories have a file of the same name, the one in the later directory is read and the other is
-   not. RET: an array ended by NULL; the caller frees it and its strings. Returns 0 or a negative errno with
-   D. */
+/* List the files of the configuration in the order in which they are read. If PATH is not NULL, these are the
+   file PATH, and then the files PATH.d/ *.conf, sorted by name. If PATH is NULL, these are the file
+   /etc/flightrec/flightrecd.conf, if it exists, and then the files *.conf of the directories
+   flightrecd.conf.d/ in /etc/flightrec, /run/flightrec and /usr/lib/flightrec, sorted by name in one list. If
+   several of these directories have a file of the same name, only the file in the first of these directories
+   is in the list. NULL ends the array *RET; the caller frees the array and its strings. Returns 0; or a
+   negative errno, with a message in D. */
 int fr_config_files(const char *path, char ***ret, struct fr_diag *d);
 
 /* Returns true if events of tasks are opened, which follow the tasks to every CPU; false if events of CPUs
@@ -107,16 +109,17 @@ static inline bool fr_config_follows_tasks(const struct fr_config *c)
 	return c->n_pids || (c->command && !c->all_cpus);
 }
 
-/* Returns the section [Trigger NAME], borrowed until a section is added; or NULL if there is none. */
+/* Returns the section [Trigger NAME], borrowed until a section is added; or NULL if there is no such
+   section. */
 const struct fr_trigger_config *fr_config_find_trigger(const struct fr_config *c, const char *name);
 
-/* Assign VALUE to the key NAME of SECTION. "" assigns the default of the key; a key without a default is
-   reset. ORIGIN: where VALUE is set, "file:line" or an option. Returns 0; -ENOMEM; or -EINVAL with a message
-   in D that begins with ORIGIN. */
+/* Assign VALUE to the key NAME of SECTION. If VALUE is "", this assigns the default of the key, or resets a
+   key that has no default. ORIGIN says where VALUE is set: "file:line" or an option. Returns 0; -ENOMEM; or
+   -EINVAL with a message in D that begins with ORIGIN. */
 int fr_config_set(struct fr_config *c, const char *section, const char *name, const char *value,
 	const char *origin, struct fr_diag *d);
 
-/* Add the events that c->events[i] names, with the filter, to RET. Returns 0; or a negative errno with a
+/* Add the events that c->events[i] names, with their filter, to RET. Returns 0; or a negative errno with a
    message in D that begins with the origin. */
 int fr_config_parse_event(const struct fr_config *c, size_t i, struct fr_event_list *ret, struct fr_diag *d);
 
@@ -124,11 +127,11 @@ extern const struct fr_command_line fr_flightrecd_command_line;
 
 /* Read the file and then the options of argv into C. The caller has set C by fr_config_init() and has not
    changed C since. If there is a command, the default file is not read, the directory is "." and there is no
-   control socket, unless an option says otherwise. Can be called again with the same argv and another C, on
-   any thread. May wait for a file system. Returns 0; 1 if an option like --help has printed its text; or a
-   negative errno with D. */
+   control socket, unless an option says otherwise. This function can be called again with the same argv and
+   another C, on any thread. It can wait for a file system. Returns 0; 1 if an option like --help has printed
+   its text; or a negative errno, with a message in D. */
 int fr_options_parse(struct fr_config *c, int argc, char *argv[], struct fr_diag *d);
 
-/* Check the configuration as a whole: limits of sizes, and keys that exclude each other. Returns 0 or -EINVAL
-   with D. */
+/* Check the configuration as a whole: limits of sizes, and keys that exclude each other. Returns 0; or
+   -EINVAL, with a message in D. */
 int fr_config_check(const struct fr_config *c, struct fr_diag *d);

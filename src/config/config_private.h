@@ -26,8 +26,8 @@ struct fr_value_type {
 	const char *hint;
 	int (*parse)(const char *text, uint64_t *ret); /* returns < 0 if TEXT is invalid */
 	uint64_t least, most; /* bounds of a number; `most` 0: `parse` checks the bounds */
-	const char *word;     /* a word that stands for the number `word_value`, or for an empty string; NULL:
-				 there is none */
+	const char *word; /* a word that means the number `word_value`, or an empty string; NULL: there is no
+			     such word */
 	uint64_t word_value;
 	bool (*is_valid)(const char *text);	   /* checks a string; NULL: all strings are valid */
 	int (*set)(const struct fr_assignment *a); /* stores the value, if `parse` is not enough */
@@ -41,20 +41,22 @@ struct fr_config_key {
 	   the list. */
 	const char *default_value;
 	const struct fr_value_type *type;
-	size_t offset, size; /* of the member in fr_config or fr_trigger_config; size 0: no member */
+	size_t offset, size; /* of the member in struct fr_config or struct fr_trigger_config; `size` 0: the
+				key has no member */
 	enum fr_config_reload reload;
-	uint64_t unset; /* the value of a number that is reset, if there is no default */
-	/* The members below are for keys of [Trigger NAME] only. */
+	uint64_t unset; /* the value of the number after a reset, if the key has no default */
+	/* The members below are for keys of [Trigger NAME] only. The source of a trigger is the code that
+	   sees the anomalies. */
 	unsigned kinds; /* bits 1 << enum fr_trigger_kind: the kinds that the key has an effect on; 0: all */
 	enum fr_trigger_kind source; /* the kind of source that the key sets; 0: it sets no source */
 };
 extern const struct fr_config_key fr_config_keys[]; /* the last row has no name */
 
-/* Returns whether the member of KEY has the same value in A and B. Both are a struct fr_config, or both are a
-   struct fr_trigger_config. */
+/* Returns whether the member of KEY has the same value in A and B. A and B are both a struct fr_config, or
+   both a struct fr_trigger_config. */
 bool fr_config_has_same_value(const struct fr_config_key *key, const void *a, const void *b);
 
-/* Begin SECTION. If it is "Trigger NAME", this creates the trigger, even if no key follows. Returns 0;
+/* Begin SECTION. If SECTION is "Trigger NAME", create the trigger, even if no key follows. Returns 0;
    -ENOMEM; or -EINVAL if the section is unknown or the trigger cannot be created, with a message in D that
    begins with ORIGIN ("file:line"). */
 int fr_config_begin_section(struct fr_config *c, const char *section, const char *origin, struct fr_diag *d);
@@ -62,12 +64,13 @@ int fr_config_begin_section(struct fr_config *c, const char *section, const char
 /* Print conf/flightrecd.conf, in which each key is a comment. */
 void fr_config_print_default(FILE *f);
 
-/* Like fr_config_files(), but with ROOT in front of the directories of the system. */
+/* Do the same as fr_config_files(), but put ROOT before the paths of the system's directories. */
 int fr_config_files_at(const char *root, const char *path, char ***ret, struct fr_diag *d);
-/* Parse the file F into C. NAME: the name of F in messages. Returns 0; -ENOMEM; -EIO with D; or -EINVAL with
-   "NAME:line: …" in D. */
+/* Parse the file F into C. NAME is the name of F in messages. Returns 0; -ENOMEM; -EIO, with a message in D;
+   or -EINVAL with "NAME:line: …" in D. */
 int fr_config_read(struct fr_config *c, FILE *f, const char *name, struct fr_diag *d);
-/* Like fr_options_parse(), but reads TEXT instead of the files, unless TEXT is NULL. */
+/* Do the same as fr_options_parse(). But if the parameter `text` is not NULL, read this text instead of the
+   files. */
 int fr_options_parse_text(struct fr_config *c, const char *text, int argc, char *argv[], struct fr_diag *d);
 
 /* Free *MEMBER, and set it to a copy of VALUE, or to NULL if VALUE is NULL. Returns 0, or -ENOMEM without a
@@ -76,17 +79,17 @@ int fr_string_replace(char **member, const char *value);
 /* Returns whether the strings are equal, or both are NULL. */
 bool fr_string_is_same(const char *a, const char *b);
 
-/* Append an event. Returns 0; -ENOMEM; or -EINVAL with D if there are too many events. */
+/* Append an event. Returns 0; -ENOMEM; or -EINVAL, with a message in D, if there are too many events. */
 int fr_config_add_event(struct fr_config *c, const char *spec, const char *origin, struct fr_diag *d);
-/* Set the filter of the last event. Returns 0; -ENOMEM; or, with D, -EINVAL if the event has a filter already
-   or if there is no event. */
+/* Set the filter of the last event. Returns 0; -ENOMEM; or -EINVAL, with a message in D, if the event already
+   has a filter or if there is no event. */
 int fr_config_set_last_filter(struct fr_config *c, const char *filter, struct fr_diag *d);
 void fr_config_clear_events(struct fr_config *c);
 
-/* If SECTION is "Trigger NAME", returns NAME, which may be empty or invalid. Otherwise returns NULL. */
+/* If SECTION is "Trigger NAME", returns NAME, which can be empty or invalid. Otherwise returns NULL. */
 const char *fr_config_trigger_name(const char *section);
 /* Find or create the trigger NAME. *RET is borrowed until the next trigger is created. Returns 0; -ENOMEM; or
-   -EINVAL with D if the name is invalid, or if there are too many triggers. */
+   -EINVAL, with a message in D, if the name is invalid, or if there are too many triggers. */
 int fr_config_add_trigger(struct fr_config *c, const char *name, const char *origin,
 	struct fr_trigger_config **ret, struct fr_diag *d);
 /* Check that each trigger has a source, and that each of its keys has an effect. Returns 0, or -EINVAL with a
@@ -94,11 +97,11 @@ int fr_config_add_trigger(struct fr_config *c, const char *name, const char *ori
 int fr_config_check_triggers(const struct fr_config *c, struct fr_diag *d);
 void fr_config_clear_triggers(struct fr_config *c);
 
-/* Set the source of T to the kind that KEY sets. SUBJECT: the value of KEY, or NULL. Returns 0, or -EINVAL
-   with D if T already has another source. */
+/* Set the source of T to the kind that KEY sets. SUBJECT is the value of KEY, or NULL. Returns 0; or -EINVAL,
+   with a message in D, if T already has another source. */
 int fr_config_claim_source(
 	struct fr_trigger_config *t, const struct fr_config_key *key, const char *subject, struct fr_diag *d);
-/* Remove the source of T if it is of the kind that KEY sets. A built-in trigger keeps its source. Returns
+/* Remove the source of T, if KEY sets a source of this kind. A built-in trigger keeps its source. Returns
    0. */
 int fr_config_release_source(struct fr_trigger_config *t, const struct fr_config_key *key);
 

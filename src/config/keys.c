@@ -123,9 +123,9 @@ static int fail_unknown_section(const char *section, struct fr_diag *d)
 	return fr_fail(d, -EINVAL, hint, "unknown section [%s]", section);
 }
 
-/* SECTION: the name of the section in the table of keys. SHOWN: the name of the section in the file. NAME:
-   the unknown key. If several sections have the key that is similar to NAME, the hint names the key of
-   SECTION. */
+/* Report the unknown key NAME. SECTION is the name of its section in the table of keys, and SHOWN is the name
+   of this section in the file. The hint names a known key that is similar to NAME. If several sections have
+   this known key, the hint names the key of SECTION. */
 static int fail_unknown_key(const char *section, const char *shown, const char *name, struct fr_diag *d)
 {
 	const char *near = fr_nearest_name(name, key_name, NULL, FR_ARRAY_SIZE(fr_config_keys) - 1),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Lists the files of the configuration in order, and reads them. The library inih parses the lines. inih does
- * not tell assign() the number of the line, and does not report a line that is too long. So inih gets each
+ * not pass the number of the line to assign(), and does not report a line that is too long. So inih gets each
  * line from the function read_line(), which counts and checks the lines.
  */
 #include "config/config_private.h"
@@ -27,7 +27,7 @@ struct reader {
 	unsigned line;
 	char origin[512]; /* "NAME:LINE" */
 	off_t bytes;
-	char *section; /* the current section; not taken from inih, which truncates a long name */
+	char *section; /* the current section; not taken from inih, because inih truncates a long name */
 	int code;      /* the error of the first bad line, after which nothing is read; or 0 */
 	struct fr_diag *d;
 };
@@ -37,7 +37,8 @@ static int fail_line(struct reader *r, const char *hint, const char *text)
 	return r->code = fr_fail(r->d, -EINVAL, hint, "%s: %s", r->origin, text);
 }
 
-/* Keep a line for the next instance: "[SECTION]" or "NAME=VALUE". A, B and C are the parts of the line. */
+/* Keep a line for the next instance of flightrecd: "[SECTION]" or "NAME=VALUE". A, B and C are the parts of
+   the line. */
 static int keep_line(struct reader *r, const char *a, const char *b, const char *c)
 {
 	const char *const parts[] = {a, b, c, "\n"};
@@ -49,7 +50,7 @@ static int keep_line(struct reader *r, const char *a, const char *b, const char 
 }
 
 /* Begin the section in the line from S to END. An unknown section is an error at this line, and not only at
-   the first key of the section: that key can be many lines below or missing. */
+   the first key of the section: the first key can be many lines below or missing. */
 static int begin_section(struct reader *r, const char *s, const char *end)
 {
 	free(r->section);
@@ -79,8 +80,8 @@ static int check_line(struct reader *r, const char *s)
 	return 0;
 }
 
-/* inih calls this function instead of fgets(). The function removes leading blanks, because inih takes a line
-   with leading blanks as a part of the previous line. */
+/* inih calls this function instead of fgets(). The function removes leading blanks, because inih would take a
+   line with leading blanks as a part of the previous line. */
 static char *read_line(char *s, int size, void *stream)
 {
 	struct reader *r = stream;
@@ -105,7 +106,8 @@ static char *read_line(char *s, int size, void *stream)
 	return check_line(r, s) < 0 ? NULL : s;
 }
 
-/* inih calls this for each assignment. Returns what inih expects: 1, or 0 if the assignment is wrong. */
+/* inih calls this function for each assignment. Returns what inih expects: 1, or 0 if the assignment is
+   wrong. */
 static int assign(void *user, const char *truncated_section, const char *name, const char *value)
 {
 	struct reader *r = user;
@@ -238,7 +240,7 @@ static void finish_drop_ins(struct file_list *l)
 }
 
 /* Append the main file. If the default file is missing, leave it out. PATH is never left out: if PATH is
-   missing, reading it has to fail. */
+   missing, the later read of PATH has to fail. */
 static int append_main(struct file_list *l, const char *root, const char *path)
 {
 	int r = path ? append_path(l, "", path) : append_path(l, root, "/etc/flightrec/flightrecd.conf");

@@ -75,9 +75,9 @@ static const struct hierarchy hierarchies[] = {
 		{"active_file", "inactive_file"}},
 };
 
-/* Returns how many of the FREE bytes a ring can use. TOTAL: all memory of the group or machine; 0: there is
-   no limit, and this returns UINT64_MAX. BESIDE: how many bytes the recorder needs in addition to the
-   ring. */
+/* Returns how many bytes a ring can use if `free` bytes are free. TOTAL is all memory of the group or of the
+   machine. If TOTAL is 0, there is no limit, and the function returns UINT64_MAX. BESIDE is the number of
+   bytes that the recorder needs in addition to the ring. */
 static uint64_t subtract_reserve(uint64_t total, uint64_t free, uint64_t beside)
 {
 	const uint64_t reserve = total / MARGIN + beside;
@@ -108,9 +108,9 @@ static void look_at_group(struct fr_memory *m, const char *directory, const stru
 	snprintf(m->group, sizeof(m->group), "%.*s", (int)sizeof(m->group) - 1, directory);
 }
 
-/* Take the limits of GROUP and of its parents into account. In a container, there is possibly no directory of
-   GROUP, because /proc can show the name that GROUP has outside of the container. A missing directory sets no
-   limit. */
+/* Take the limits of the control group `group` and of its parents into account. In a container, this group
+   can have no directory, because /proc can show the name that the group has outside of the container. A
+   missing directory sets no limit. */
 static void look_at_groups(
 	struct fr_memory *m, const char *root, const struct hierarchy *h, const char *group)
 {
@@ -128,8 +128,8 @@ static void look_at_groups(
 	}
 }
 
-/* Take the limits of the group in LINE, and of its parents, into account. LINE is a line of
-   /proc/self/cgroup: "4:memory:/PATH" or "0::/PATH". */
+/* Take the limits of one control group and of its parents into account. The parameter `line` names this
+   group. It is a line of /proc/self/cgroup: "4:memory:/PATH" or "0::/PATH". */
 static void look_at_line(struct fr_memory *m, const char *root, char *line)
 {
 	char *controllers = strchr(line, ':'), *group = controllers ? strchr(controllers + 1, ':') : NULL;
@@ -184,7 +184,7 @@ int fr_memory_check_ring(
 	char size[FR_UNIT_SIZE], limit[FR_UNIT_SIZE], free[FR_UNIT_SIZE];
 	char hint[128] = "free some memory: the smallest ring does not fit";
 
-	/* A ring that is not larger than the present one always fits. */
+	/* A ring that is not larger than the current ring always fits. */
 	if (bytes <= FR_MAX(largest, now))
 		return 0;
 	if (largest >= MIB)
@@ -196,7 +196,7 @@ int fr_memory_check_ring(
 		fr_size_format(by_group ? m->limit : m->total, limit), by_group ? m->group : "this machine");
 }
 
-/* The following computes the value of KernelBuffer=auto. */
+/* The rest of this file computes the value of KernelBuffer=auto. */
 
 #define BUFFER_MAX (16 * MIB)
 #define BUFFER_MIN (512ULL << 10)

@@ -12,29 +12,31 @@
 #include <stdint.h>
 
 struct fr_memory {
-	uint64_t total, available; /* memory of the machine in bytes; `total` 0: both are unknown */
+	uint64_t total, available; /* memory of the machine in bytes; `total` 0: `total` and `available` are
+				      unknown */
 	uint64_t limit, free;	   /* of the control group with the least free memory; `limit` 0: no limit */
 	char group[256];	   /* the directory of this control group */
 };
 
-/* Read the files of /proc and cgroupfs below ROOT, which is "" or a directory that stands for /. A file that
-   cannot be read sets no limit. */
+/* Read the files of /proc and cgroupfs below ROOT, which is "" or a directory that a test uses in place of /.
+   A file that cannot be read sets no limit. */
 void fr_memory_read(const char *root, struct fr_memory *ret);
 
 /* Returns the size in bytes, a multiple of 1 MiB, of the largest ring that fits. If there is no limit, the
-   result is larger than any ring. NOW: the size of the ring that the new ring replaces; 0: there is no ring
-   yet. */
+   result is larger than any ring. The parameter `now` is the size of the ring that the new ring replaces, or
+   0 if there is no ring yet. */
 uint64_t fr_memory_largest_ring(const struct fr_memory *m, uint64_t now);
 
-/* Check whether a ring of BYTES fits. NOW: as for fr_memory_largest_ring(). ORIGIN: where the size is set,
-   "file:line" or an option; or NULL. Returns 0; or -ENOMEM with D, whose hint has the largest size that
-   fits. */
+/* Check whether a ring of BYTES bytes fits. The parameter `now` is the same as for fr_memory_largest_ring().
+   ORIGIN says where the size is set: "file:line", an option, or NULL. Returns 0; or -ENOMEM, with a message
+   in D. The hint of D has the largest size that fits. */
 int fr_memory_check_ring(
 	const struct fr_memory *m, uint64_t now, uint64_t bytes, const char *origin, struct fr_diag *d);
 
-/* Returns the bytes that KernelBuffer=auto stands for: the size of the kernel ring of each of N_CPUS CPUs.
-   TOTAL: the memory of the machine in bytes; 0: unknown. LOCKED_MAX: how many bytes this process may lock for
-   all CPUs together; 0: no limit. */
+/* Returns the value of KernelBuffer=auto in bytes: the size of the kernel ring of each of N_CPUS CPUs. TOTAL
+   is the memory of the machine in bytes, or 0 if it is unknown. LOCKED_MAX is the number of bytes that this
+   process may lock for all CPUs together, or 0 if there is no limit. */
 uint64_t fr_memory_kernel_buffer(uint64_t total, unsigned n_cpus, uint64_t locked_max);
-/* Returns fr_memory_kernel_buffer() for the memory and CPUs of this machine and the limit of this process. */
+/* Returns the result of fr_memory_kernel_buffer() for the memory and CPUs of this machine and the limit of
+   this process. */
 uint64_t fr_memory_kernel_buffer_here(void);

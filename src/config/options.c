@@ -123,7 +123,7 @@ static int append_option(struct arguments *args, int option, const char *value)
 	return 0;
 }
 
-/* Print the text that OPTION asks for, and return 1. If OPTION does not ask for a text, return 0. */
+/* Print the text that OPTION asks for, and return 1. If OPTION asks for no text, return 0. */
 static int print_text(int option)
 {
 	if (option == 'h')
@@ -137,9 +137,9 @@ static int print_text(int option)
 	return 1;
 }
 
-/* getopt() has one state for all threads, and two threads can parse options at the same time: one that reads
-   the configuration from a file system that hangs, and one that restores a saved configuration. No thread
-   reads a file while it has this lock, so no thread waits long for the lock. */
+/* getopt() has one state for all threads, and two threads can parse options at the same time: a thread that
+   reads the configuration from a file system that hangs, and a thread that restores a saved configuration. No
+   thread reads a file while it holds getopt_lock, so no thread waits long for this lock. */
 static struct fr_lock getopt_lock = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 static int scan_arguments(struct arguments *ret, int argc, char *argv[], struct fr_diag *d)
@@ -238,7 +238,7 @@ static int set_key(struct fr_config *c, const struct given_option *given, struct
 	return *value ? fr_config_set(c, o->section, o->key, value, o->shown, d) : fail_empty(o->shown, d);
 }
 
-/* Returns whether SPEC is the path of a BPF object. As with perf, this is so if SPEC ends with ".o". */
+/* Returns whether SPEC is the path of a BPF object: whether SPEC ends with ".o". perf does the same. */
 static bool is_object(const char *spec)
 {
 	const size_t len = strlen(spec);
@@ -264,8 +264,8 @@ static char *make_object_name(const char *path)
 	return name;
 }
 
-/* Set *MEMBER to PATH as an absolute path, because clients of the recorder, which have other working
-   directories, get this path. */
+/* Set *MEMBER to PATH as an absolute path, because clients of the recorder get this path, and they have other
+   working directories. */
 static int set_absolute_path(char **member, const char *path, const char *option, struct fr_diag *d)
 {
 	_cleanup_free_ char *cwd = NULL, *absolute = NULL;
@@ -301,7 +301,7 @@ static int add_object(struct fr_config *c, const char *path, struct fr_diag *d)
 	return r < 0 ? r : fr_config_set(c, section, "Program", absolute, "-e", d);
 }
 
-/* Add a trigger, or set a key of it. VALUE: "NAME" or "NAME:KEY=VALUE". */
+/* Add a trigger, or set a key of a trigger. The parameter `value` is "NAME" or "NAME:KEY=VALUE". */
 static int set_trigger(struct fr_config *c, const char *value, struct fr_diag *d)
 {
 	_cleanup_free_ char *section = NULL;
@@ -324,11 +324,11 @@ static int set_trigger(struct fr_config *c, const char *value, struct fr_diag *d
 	return fr_config_set(c, section, key, equals + 1, "--trigger", d);
 }
 
-/* What the next options need to know about the previous ones. */
+/* What the next options need to know about the previous options. */
 struct progress {
-	bool has_events;   /* an -e has replaced the events of the file; the next -e adds an event */
+	bool has_events;   /* an -e has replaced the events of the file, so the next -e adds an event */
 	bool takes_filter; /* the last -e names an event, and not a BPF object */
-	int rate;	   /* 'F' or 'c' if this option was given; 0: neither */
+	int rate;	   /* 'F': -F was given; 'c': -c was given; 0: neither */
 };
 
 static int add_event(struct fr_config *c, const char *spec, struct progress *p, struct fr_diag *d)
@@ -350,7 +350,7 @@ static int set_filter(struct fr_config *c, const char *filter, const struct prog
 	return fr_config_set_last_filter(c, filter, d);
 }
 
-/* Handle -F or -c. Each of them replaces both the frequency and the period of the file. */
+/* Handle -F or -c. Each of these options replaces the frequency and the period of the file. */
 static int set_rate(
 	struct fr_config *c, const struct given_option *given, struct progress *p, struct fr_diag *d)
 {
@@ -424,8 +424,8 @@ static bool is_service(void)
 }
 
 /* Enable the triggers that the command line names. A personal recorder first disables all triggers of the
-   file, because the service arms them: otherwise, the service and the personal recorder would both make a
-   dump for each anomaly. */
+   file, because the service arms these triggers. Otherwise, the service and the personal recorder would each
+   make a dump for an anomaly. */
 static void enable_named_triggers(struct fr_config *c, const struct arguments *args)
 {
 	for (size_t i = 0; i < c->n_trigger && c->is_personal; i++)
@@ -451,8 +451,8 @@ static int read_files(struct fr_config *c, const struct arguments *args, const c
 	return args->config || !args->command ? fr_config_load(c, args->config, d) : 0;
 }
 
-/* Set the defaults for the recording of a command: the directory and the socket are not those of the service.
-   Without --config, the group is not that of the service either. */
+/* Set the defaults for the recording of a command: the directory and the socket differ from the directory and
+   the socket of the service. Without --config, the group differs, too. */
 static int set_command_defaults(struct fr_config *c, const struct arguments *args)
 {
 	int r = fr_string_replace(&c->directory, ".");
@@ -473,7 +473,7 @@ static int apply_arguments(
 	int r = 0;
 
 	/* Clear the trigger socket (Socket= of [Triggers]) before the file is read, so that a file that
-	   --config names can set it. */
+	   --config names can set this key. */
 	if (args->command)
 		r = fr_string_replace(&c->triggers.socket, "");
 	if (r == 0)

@@ -10,8 +10,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* The reading thread and the waiting thread share this struct. Of the two, the thread that uses the struct
-   last frees it. */
+/* The reading thread and the waiting thread share this struct. The thread that uses the struct last frees
+   it. */
 struct reading {
 	struct fr_lock lock;
 	struct fr_cond changed;
@@ -23,7 +23,7 @@ struct reading {
 	bool done, abandoned;
 };
 
-/* True: a reading thread hangs. Another reading thread would hang, too, so none is started. */
+/* True: a reading thread hangs. Another reading thread would hang, too, so no other thread is started. */
 static atomic_bool is_hanging;
 
 static void reading_free(struct reading *r)
@@ -68,8 +68,8 @@ static struct reading *reading_new(int argc, char *argv[])
 	return r;
 }
 
-/* Wait until the read is done. Returns true; or false if the read took too long, and then R belongs to the
-   reading thread. */
+/* Wait until the read is done. Returns true; or false if the read took too long. After false, R belongs to
+   the reading thread. */
 static bool wait_until_done(struct reading *r, uint64_t limit_ns)
 {
 	const uint64_t until = fr_monotonic_ns() + limit_ns;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Creates and checks the sections [Trigger NAME]. Each section has one source. If a later file has a section
-   of the same name, both together are one section. */
+/* Creates and checks the sections [Trigger NAME]. Each section has one source (the code that sees the
+   anomalies). If several files have a section of the same name, all its lines together are one section. */
 #include "config/config_private.h"
 #include "base/cleanup.h"
 #include "source/probes.h"
@@ -27,7 +27,7 @@ static bool is_built_in(const struct fr_trigger_config *t)
 	return kind_of_name(t->name) != FR_TRIGGER_KINDS;
 }
 
-/* Returns the key that sets the kind of source of T, or NULL if there is none. */
+/* Returns the key that sets the kind of source of T, or NULL if there is no such key. */
 static const struct fr_config_key *find_source_key(const struct fr_trigger_config *t)
 {
 	for (const struct fr_config_key *k = fr_config_keys; k->name; k++)

@@ -200,7 +200,8 @@ static int parse_cache(const char *text, uint64_t *ret)
 const struct fr_value_type fr_type_cache = {
 	"a size, yes or no", "write it as yes, no or 2G", .parse = parse_cache};
 
-/* Round up until the number of pages is a power of two, because the kernel requires this of a kernel ring. */
+/* Round up until the number of pages is a power of two, because the kernel requires this for a kernel
+   ring. */
 static int parse_buffer(const char *text, uint64_t *ret)
 {
 	uint64_t size;

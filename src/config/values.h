@@ -10,7 +10,8 @@
 struct fr_assignment {
 	const struct fr_config_key *key;
 	void *object;	    /* struct fr_config; in [Trigger NAME]: struct fr_trigger_config */
-	const char *value;  /* the text, or the default if the text is empty; NULL: empty, and no default */
+	const char *value;  /* the text; if it is empty: the default; NULL: the text is empty, and there is no
+			       default */
 	const char *origin; /* where it is set: "file:line", or an option */
 	struct fr_diag *d;
 };
@@ -23,5 +24,5 @@ extern const struct fr_value_type fr_type_address, fr_type_application, fr_type_
 	fr_type_probe, fr_type_queue_depth, fr_type_rate, fr_type_ring_size, fr_type_size, fr_type_socket,
 	fr_type_string, fr_type_usdt, fr_type_window;
 
-/* Check the value and store it. Returns 0; -ENOMEM; or -EINVAL with D. */
+/* Check the value and store it. Returns 0; -ENOMEM; or -EINVAL, with a message in D. */
 int fr_value_assign(const struct fr_assignment *a);

@@ -3,8 +3,8 @@
 /*
  * Handles one call: decodes and checks its message, runs its method, and queues its replies.
  *
- * A handler owns its call until the last reply. It can reply even after the client has disconnected, so
- * either the call or its connection can end first. Each of the two has a pointer to the other. When one of
+ * A handler owns its call until the last reply. The handler can reply even after the client has disconnected,
+ * so either the call or its connection can end first. Each of the two has a pointer to the other. When one of
  * them ends, the pointer in the other is set to NULL.
  */
 
@@ -48,8 +48,8 @@ bool fr_call_wants_more(const struct fr_call *c)
 	return c->more;
 }
 
-/* Builds and queues one reply. Consumes PARAMETERS (NULL stands for {}). If there is no memory for the reply,
-   the connection is closed. */
+/* Builds and queues one reply. Consumes PARAMETERS (NULL means {}). If there is no memory for the reply, the
+   connection is closed. */
 static void send_reply(struct fr_call *call, const char *error, cJSON *parameters, bool continues)
 {
 	struct fr_connection *c = call->connection;
@@ -93,7 +93,7 @@ void fr_call_reply_more(struct fr_call *c, cJSON *parameters)
 	send_reply(c, NULL, parameters, true);
 }
 
-/* Returns {NAME: VALUE}. Returns NULL if there is no memory; send_reply() then uses {}. */
+/* Returns {NAME: VALUE}; or NULL if there is no memory. For NULL, send_reply() uses {}. */
 static cJSON *make_parameters(const char *name, const char *value)
 {
 	cJSON *o = cJSON_CreateObject();

@@ -72,7 +72,7 @@ int fr_client_connect(const char *path, struct fr_client **ret, struct fr_diag *
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return fr_fail_errno(d, -errno, NULL, "cannot make a socket");
-	/* This limits how long connect() waits for a place in the queue of the socket. */
+	/* The option limits how long connect() waits for a place in the queue of the socket. */
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	if (connect(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0)
 		return explain_no_connection(path, -errno, d);
@@ -103,7 +103,8 @@ void fr_client_on_wait(struct fr_client *c, void (*tick)(void *ctx), void *ctx)
 	c->tick_ctx = ctx;
 }
 
-/* Waits for EVENTS until DEADLINE_NS (0: without a limit). Returns 0 or a negative errno with D. */
+/* Waits for EVENTS until DEADLINE_NS (0: without a limit). Returns 0; or a negative errno, with a message in
+   D. */
 static int wait_for(struct fr_client *c, short events, uint64_t deadline_ns, struct fr_diag *d)
 {
 	for (;;) {
@@ -126,8 +127,8 @@ static int wait_for(struct fr_client *c, short events, uint64_t deadline_ns, str
 	}
 }
 
-/* Sends all of OUT. If the server has closed the connection, this also returns 0: a server that refuses a
-   client closes the connection, but it has sent a reply, which can still be read. */
+/* Sends all of OUT. Also returns 0 if the server has closed the connection. A server that refuses a client
+   sends a reply before it closes the connection, and the client can still read this reply. */
 static int send_all(struct fr_client *c, const struct fr_buf *out, uint64_t deadline_ns, struct fr_diag *d)
 {
 	for (size_t sent = 0; sent < out->len;) {
@@ -196,7 +197,8 @@ static int send_call(struct fr_client *c, const char *method, cJSON *parameters,
 	return r < 0 ? r : send_all(c, &out, deadline_ns, d);
 }
 
-/* Copies the text of an error reply into D. Returns the negative errno that stands for the error. */
+/* Copies the text of an error reply into D. Returns the negative errno for this error (see
+   fr_client_call()). */
 static int remote_error(const struct fr_wire_reply *reply, const char *method, struct fr_diag *d)
 {
 	static const struct {
@@ -224,7 +226,7 @@ static int remote_error(const struct fr_wire_reply *reply, const char *method, s
 }
 
 /* Receives one reply. RET points into *RET_MESSAGE, which the caller deletes, also on failure. Returns 0; or
-   a negative errno with D, also if the reply is an error. */
+   a negative errno, with a message in D, also if the reply is an error. */
 static int receive_reply(struct fr_client *c, const char *method, uint64_t deadline_ns, cJSON **ret_message,
 	struct fr_wire_reply *ret, struct fr_diag *d)
 {

@@ -5,15 +5,15 @@
  *
  *   socket ─► reader ─► one message at a time ─► call.c ─► out ─► socket
  *
- * The next message waits until the previous call has ended and its reply is sent. Until then the server reads
- * nothing from the client, and further messages wait in the socket buffer of the kernel. So for a client that
- * sends many calls and reads no replies, the server needs memory only for about one message of the largest
- * size, and for the replies to one call. A deadline runs whenever the client has to act: to send its first
- * message, to send the rest of a message, or to read a reply.
+ * The next message waits until the previous call has ended and its reply is sent. Until this reply is sent,
+ * the server reads nothing from the client, and further messages wait in the socket buffer of the kernel. So
+ * for a client that sends many calls and reads no replies, the server needs memory only for about one message
+ * of the largest size, and for the replies to one call. A deadline runs whenever the client has to act: to
+ * send its first message, to send the rest of a message, or to read a reply.
  *
- * Any function can find that the connection has failed, for example when a handler sends a reply. The callers
- * of that function still use the connection then. So the function only marks the connection as dead.
- * work_on() frees a dead connection when nothing uses it any more.
+ * Any function can find that the connection has failed, for example when a handler sends a reply. After the
+ * failure, the callers of this function still use the connection. So the function only marks the connection
+ * as dead. work_on() frees a dead connection when nothing uses it any more.
  */
 
 #include "control/server_private.h"
@@ -42,8 +42,8 @@ static void set_timer(struct fr_connection *c, sd_event_source *timer, uint64_t 
 		c->is_dead = true;
 }
 
-/* Starts the deadline if the client has to act, and stops it if the client does not have to act. PROGRESS:
-   the client has just acted, so a running deadline starts again. */
+/* Starts the deadline if the client has to act, and stops it if the client does not have to act. If PROGRESS
+   is true, the client has just acted, so a running deadline starts again. */
 static void update_deadline(struct fr_connection *c, bool progress)
 {
 	const bool has_to_act = !fr_connection_all_sent(c) ||
@@ -117,7 +117,7 @@ static void run_messages(struct fr_connection *c)
 	}
 }
 
-/* Reads until the socket is empty, or until the reader has more bytes than the longest message may have. */
+/* Reads until the socket is empty, or until the reader has more bytes than the longest allowed message. */
 static void receive(struct fr_connection *c)
 {
 	while (!c->is_dead && !c->eof && c->reader.in.len <= c->reader.max) {
@@ -158,7 +158,7 @@ static int on_io(sd_event_source *source, int fd, uint32_t revents, void *userda
 	struct fr_connection *c = userdata;
 
 	/* After a hang-up nobody reads replies. But messages that the client sent before the hang-up can be
-	   one-way calls, so they are still handled, if this is possible at once. */
+	   one-way calls, so they are still handled, if they can be handled at once. */
 	if (revents & (EPOLLIN | EPOLLHUP | EPOLLERR))
 		receive(c);
 	if ((revents & (EPOLLHUP | EPOLLERR)) && (c->call || c->is_throttled || !fr_connection_all_sent(c)))

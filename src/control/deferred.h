@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Keeps calls that come before they can be handled: the gate of a server (server.h) defers them. Main
-   thread. */
+/* Keeps calls that come before the server can handle them. The function gate() of a server (struct
+   fr_server_config) adds these calls. Only the main thread uses this code. */
 
 #include "control/server.h"
 
@@ -10,7 +10,8 @@
 #include <stdint.h>
 
 /* A server has at most this number of connections, and each connection has one call at a time. A kept call
-   has its place even after its client has disconnected, so there can be more calls than places. */
+   keeps its place after its client has disconnected, and the client can connect again. So more calls can come
+   than there are places. */
 #define FR_DEFERRED_MAX 64
 
 struct fr_deferred_calls {
@@ -30,6 +31,6 @@ void fr_deferred_add(struct fr_deferred_calls *calls, struct fr_call *call, cons
 /* Handles all kept calls, in the order in which they came. If the client of a call has disconnected, the call
    is only ended. CTX is the context for the handlers. */
 void fr_deferred_run(struct fr_deferred_calls *calls, void *ctx);
-/* Ends the kept calls that came before BEFORE_NS (monotonic) with the error D. UINT64_MAX: ends all kept
-   calls. */
+/* Ends the kept calls that came before BEFORE_NS (monotonic) with the error D. If BEFORE_NS is UINT64_MAX,
+   ends all kept calls. */
 void fr_deferred_fail(struct fr_deferred_calls *calls, uint64_t before_ns, const struct fr_diag *d);

@@ -27,7 +27,7 @@ int fr_param_u64(const cJSON *parameters, const char *name, uint64_t *ret);
 int fr_param_string(const cJSON *parameters, const char *name, const char **ret);
 int fr_param_bool(const cJSON *parameters, const char *name, bool *ret);
 
-/* Whether fr_param_u64() can read ITEM. */
+/* Returns whether fr_param_u64() can read ITEM. */
 cJSON_bool fr_param_is_u64(const cJSON *item);
 
 struct fr_param {
@@ -36,6 +36,6 @@ struct fr_param {
 	bool required;
 };
 
-/* Checks PARAMETERS by the list KNOWN, which ends with an entry without a name. Returns NULL if all are
-   valid; otherwise the name of a parameter that is unknown, missing, of another type or out of range. */
+/* Checks PARAMETERS against the list `known`, which ends with an entry without a name. Returns NULL if all
+   are valid; otherwise the name of a parameter that is unknown, missing, of another type or out of range. */
 const char *fr_param_check(const cJSON *parameters, const struct fr_param *known);

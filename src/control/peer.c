@@ -25,8 +25,8 @@ void fr_peer_read_comm(struct fr_peer *peer)
 {
 	char path[64];
 
-	/* If the client has exited, its pid may belong to another process now. This does no harm, because the
-	   name is only shown. */
+	/* If the client has exited, its pid can belong to another process now. A wrong name does no harm,
+	   because the name is only shown. */
 	snprintf(path, sizeof(path), "/proc/%d/comm", (int)peer->pid);
 	if (peer->pid <= 0 || fr_read_line(path, peer->comm, sizeof(peer->comm)) < 0)
 		peer->comm[0] = '\0';
@@ -76,8 +76,8 @@ static void remove_user(struct fr_server *s, struct fr_user *u)
 	free(u);
 }
 
-/* Returns the entry of UID, or NULL. Also refills all entries, and removes each other user who has all
-   FR_SERVER_RATE tokens and no connection. */
+/* Returns the entry of UID, or NULL. Also gives all users their new tokens, and removes each other user who
+   has all FR_SERVER_RATE tokens and no connection. */
 static struct fr_user *find_user(struct fr_server *s, uid_t uid)
 {
 	struct fr_user *found = NULL;

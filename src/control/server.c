@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* The listening socket, and the begin and the end of the server. */
+/* Starts and ends the server: opens the listening socket, accepts clients, and disconnects them at the
+   end. */
 
 #include "control/server_private.h"
 #include "base/cleanup.h"
@@ -31,7 +32,7 @@ static void refuse(int fd)
 }
 
 /* Stops accepting clients for PAUSE_USEC. If there is no free descriptor, clients stay in the kernel's queue,
-   and the socket stays readable. Without a pause, the loop would call on_accept() again and again. */
+   and the socket stays readable. Without a pause, the loop would call on_accept() all the time. */
 static int pause_accepting(struct fr_server *s)
 {
 	int r = sd_event_source_set_time_relative(s->pause, PAUSE_USEC);
@@ -63,8 +64,8 @@ static void add_client(struct fr_server *s, int fd)
 	}
 }
 
-/* Accepts many clients at a time. All users share the queue of the socket in the kernel, so the queue has to
-   be emptied quickly: no user shall be able to keep it full. */
+/* Accepts many clients at a time. All users share the queue of the socket in the kernel, so the server
+   empties the queue quickly. Otherwise, one user could keep the queue full. */
 static int on_accept(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
 	struct fr_server *s = userdata;
@@ -115,7 +116,9 @@ static int listen_at(struct fr_server *s, struct fr_diag *d)
 	r = fr_socket_file_open(&file, &s->socket, d);
 	if (r == 0 && s->socket.is_private)
 		snprintf(s->notice, sizeof(s->notice),
-			"not permitted to give the control socket to its group: only this user can use it");
+			"flightrecd is not permitted to give the control socket to the group '%.64s': only "
+			"root and the user of flightrecd can use the socket",
+			s->config.group);
 	return r;
 }
 
@@ -124,7 +127,7 @@ static int prepare_activated(int fd, struct fr_diag *d)
 	int flags = fcntl(fd, F_GETFL);
 
 	if (sd_is_socket_unix(fd, SOCK_STREAM, 1, NULL, 0) <= 0)
-		return fr_fail(d, -EINVAL, "set ListenStream=/run/flightrec/control in its .socket unit",
+		return fr_fail(d, -EINVAL, "set ListenStream=/run/flightrec/control in flightrecd.socket",
 			"the descriptor \"control\" of the service manager is not a listening unix stream "
 			"socket");
 	/* Without NonBlocking=, the descriptor blocks. */
@@ -136,8 +139,8 @@ static int prepare_activated(int fd, struct fr_diag *d)
 int fr_activated_control(struct fr_diag *d)
 {
 	char **names = NULL;
-	/* The 0 keeps the environment variables, because they also name the descriptors of the descriptor
-	   store. */
+	/* With 0, sd_listen_fds_with_names() does not unset LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES:
+	   src/handover/ reads these variables later, to find its descriptors of the descriptor store. */
 	int n = sd_listen_fds_with_names(0, &names), r = 0;
 
 	for (int i = 0; i < n && r == 0; i++)

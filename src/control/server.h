@@ -5,11 +5,11 @@
  * The server of the control socket, on an sd-event loop. It speaks Varlink (https://varlink.org): calls are
  * JSON objects with "method", "parameters", "more" and "oneway". Replies have "parameters", "error" and
  * "continues". The server has the interface io.flightrec.Recorder, and the interface org.varlink.service for
- * generic tools. Main thread; never blocks.
+ * generic tools. Only the main thread uses the server, and the server never blocks.
  *
  * The server has limits for the size and the depth of a message; for the connections of each user and of all
  * users (some connections are reserved for root); for the messages of each user in a second; for the unsent
- * bytes of a client; and for the time that a client may take to send a message or to read a reply.
+ * bytes of a client; and for the time that a client has to send a message or to read a reply.
  */
 
 #include "base/diag.h"
@@ -23,8 +23,8 @@
 struct fr_server;
 struct fr_call; /* one call of a method; exists until its last reply */
 
-/* The process that called connect(), with its ids at that time. COMM is read later, and is empty if the
-   process has exited by then. */
+/* The process that called connect(), with its ids at that time. The member `comm` is read after connect(). It
+   is empty if the process has exited before this read. */
 struct fr_peer {
 	pid_t pid;
 	uid_t uid;
@@ -52,10 +52,13 @@ struct fr_method {
 
 struct fr_server_config {
 	/* All pointers are borrowed while the server lives. */
-	const char *path;  /* the socket, which is created with mode 0660 for GROUP */
-	int fd;		   /* > 0: a listening socket, which the server takes over; PATH is then not used */
-	const char *group; /* if it does not exist, only root has access: fr_server_notice() says so */
-	const struct fr_method *const *methods; /* ended by NULL; a method without a name ends each table */
+	const char *path; /* the socket, which is created with mode 0660 for GROUP */
+	int fd;		  /* > 0: a listening socket, which the server takes over; `path` is not used */
+	/* If this group does not exist, only root and the user of the server have access, and
+	   fr_server_notice() returns a text about it. */
+	const char *group;
+	/* Tables of methods. NULL ends the array, and a method without a name ends each table. */
+	const struct fr_method *const *methods;
 	/* NULL, or a function that is called before each of `methods`. If it returns true, it has taken over
 	   CALL and replies now or later, and the method is not called. */
 	bool (*gate)(
@@ -65,15 +68,16 @@ struct fr_server_config {
 };
 
 /* Takes the control socket that the service manager has opened: sd_listen_fds_with_names(3). Returns the
-   descriptor with FileDescriptorName=control, and the caller owns the descriptor; 0 if there is none; or a
-   negative errno with D: -EINVAL if the descriptor is not a listening socket. Call this function once. */
+   descriptor with FileDescriptorName=control, which the caller owns; 0 if there is no such descriptor; or a
+   negative errno, with a message in D: -EINVAL if the descriptor is not a listening socket. Call this
+   function once. */
 int fr_activated_control(struct fr_diag *d);
-/* Makes the server. Returns 0, or a negative errno with D: -EADDRINUSE if another program listens at the
-   path, -EEXIST if the file at the path is not a socket. */
+/* Makes the server. Returns 0; or a negative errno, with a message in D: -EADDRINUSE if another program
+   listens at the path, -EEXIST if the file at the path is not a socket. */
 int fr_server_new(
 	sd_event *event, const struct fr_server_config *config, struct fr_server **ret, struct fr_diag *d);
 /* Frees the server. Clients that wait for a reply get FR_ERROR_FAILED. The calls still belong to the
-   handlers, and each handler still has to end its call. Accepts NULL; returns NULL. */
+   handlers, and each handler still has to end its call. S may be NULL. Returns NULL. */
 struct fr_server *fr_server_free(struct fr_server *s);
 /* Returns a notice about the socket for an administrator, or NULL. S owns the text. */
 const char *fr_server_notice(const struct fr_server *s);
@@ -86,9 +90,9 @@ bool fr_call_is_abandoned(const struct fr_call *c);
 size_t fr_call_backlog(const struct fr_call *c);
 /* Returns whether the client called with "more". */
 bool fr_call_wants_more(const struct fr_call *c);
-/* These two functions send a reply, if the client is still connected. They consume PARAMETERS; NULL stands
-   for {}. fr_call_reply() also ends the call and frees it. After fr_call_reply_more(), the call goes on, and
-   another reply has to follow. */
+/* fr_call_reply() and fr_call_reply_more() send a reply, if the client is still connected. They consume
+   PARAMETERS; NULL means {}. fr_call_reply() also ends the call and frees it. After fr_call_reply_more(), the
+   call goes on, and another reply has to follow. */
 void fr_call_reply(struct fr_call *c, cJSON *parameters);
 void fr_call_reply_more(struct fr_call *c, cJSON *parameters);
 
@@ -98,8 +102,8 @@ void fr_call_reply_more(struct fr_call *c, cJSON *parameters);
 #define FR_ERROR_NO_SPACE "io.flightrec.Recorder.NoSpace"
 #define FR_ERROR_FAILED "io.flightrec.Recorder.Failed"
 /* Ends and frees the call, with the error for CODE: PERMISSION for -EPERM and -EACCES, SUPPRESSED for
-   -EAGAIN, NO_SPACE for -ENOSPC and -EDQUOT, otherwise FAILED. The text comes from D, or is strerror(-CODE)
-   if D is NULL or empty. */
+   -EAGAIN, NO_SPACE for -ENOSPC and -EDQUOT, otherwise FAILED (each with FR_ERROR_ before the name). The text
+   comes from D, or is strerror(-CODE) if D is NULL or empty. */
 void fr_call_fail(struct fr_call *c, const struct fr_diag *d, int code);
 /* Ends and frees the call, with the error org.varlink.service.InvalidParameter for the parameter NAME. */
 void fr_call_invalid_parameter(struct fr_call *c, const char *name);

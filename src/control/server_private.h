@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Shared by the files of the server:
+ * Declarations that the files of the server share:
  *
  *   server.c      the listening socket: accepts or refuses a client, pauses
  *   peer.c        credentials of a client, and the limits of its user
@@ -17,8 +17,8 @@
 #include <sys/queue.h>
 
 #define FR_SERVER_MAX_CONNECTIONS 64
-#define FR_SERVER_RESERVED_FOR_ROOT 8 /* of these connections */
-#define FR_SERVER_MAX_PER_USER 16     /* of these connections; root has no such limit */
+#define FR_SERVER_RESERVED_FOR_ROOT 8 /* out of FR_SERVER_MAX_CONNECTIONS */
+#define FR_SERVER_MAX_PER_USER 16     /* connections of one user; root has no such limit */
 #define FR_SERVER_MAX_USERS 256
 /* The time limit for a client to send a whole message, and to read the next part of a reply. */
 #define FR_SERVER_DEADLINE_USEC (10 * 1000000ULL)
@@ -88,12 +88,12 @@ struct fr_server {
    together, have too many connections; or -ENOMEM, also if there are already FR_SERVER_MAX_USERS users. */
 int fr_user_add_connection(struct fr_server *s, const struct fr_peer *peer, struct fr_user **ret);
 void fr_user_remove_connection(struct fr_user *u);
-/* Takes a token for one message. Returns whether there was one. */
+/* Takes a token for one message. Returns whether the user had a token. */
 bool fr_user_take_token(struct fr_user *u);
 void fr_users_free(struct fr_server *s);
 
 /* Creates a connection for FD, and takes over FD. The caller has added the connection to the count of USER.
-   Returns 0 or a negative errno. On failure, FD is closed, and the connection is taken off the count
+   Returns 0 or a negative errno. On failure, closes FD, and subtracts the connection from the count of USER
    again. */
 int fr_connection_new(struct fr_server *s, int fd, const struct fr_peer *peer, struct fr_user *user);
 /* Frees C. If a call of C still runs, its `connection` becomes NULL. */
@@ -102,11 +102,12 @@ bool fr_connection_all_sent(const struct fr_connection *c);
 /* Queues one message. If more than FR_SERVER_MAX_BACKLOG bytes are unsent, if the message is longer than
    FR_WIRE_MAX_REPLY, or if there is no memory, the connection is closed instead. */
 void fr_connection_send(struct fr_connection *c, const cJSON *message);
-/* Tells C that its call has ended. The loop then handles the next message. */
+/* Tells C that its call has ended, so that the loop handles the next message of C. */
 void fr_connection_end_call(struct fr_connection *c);
 
-/* Handles one message of C: TEXT has LEN bytes and a NUL. If the message is valid, this runs its call, which
-   is C->call until the last reply to it. Otherwise the client gets an error, and the connection is closed. */
+/* Handles one message of C: TEXT has LEN bytes and a NUL. If the message is valid, the function runs its
+   call. C->call is this call until the last reply to it. If the message is not valid, the client gets an
+   error, and the connection is closed. */
 void fr_call_run(struct fr_connection *c, const char *text, size_t len);
 /* If C has a call, sends the error "Failed" for it. The handler still owns the call. */
 void fr_call_abandon(struct fr_connection *c, const struct fr_diag *d);

@@ -45,8 +45,9 @@ int fr_wire_next(struct fr_wire_reader *r, char **ret, size_t *ret_len)
 	return 1;
 }
 
-/* Checks the string that begins with the quote at S. LEN: the number of bytes from S to the end of the
-   message. Sets *RET_LEN to the length of the string, with both quotes. Returns 0, or -EBADMSG with D. */
+/* Checks the string that begins with the quote at S. LEN is the number of bytes from S to the end of the
+   message. Sets *RET_LEN to the length of the string, with both quotes. Returns 0; or -EBADMSG, with a
+   message in D. */
 static int scan_string(const uint8_t *s, size_t len, size_t *ret_len, struct fr_diag *d)
 {
 	for (size_t i = 1, n; i < len; i += n) {
@@ -114,8 +115,8 @@ int fr_wire_parse(const char *text, size_t len, cJSON **ret, struct fr_diag *d)
 	return 0;
 }
 
-/* A member that a message may have. Exactly one of the three pointers is set. The value is stored there, and
-   the pointer also tells the type that the value must have. */
+/* A member that a message may have. Exactly one of the three pointers is set. decode_member() stores the
+   value there, and the pointer says which type the value must have. */
 struct member {
 	const char *name;
 	const char **string;

@@ -3,7 +3,8 @@
 
 /*
  * Encodes and decodes the wire format of Varlink, without a socket: JSON objects in a stream of bytes, each
- * followed by one NUL byte. Received bytes may be hostile; these functions check them. Any thread.
+ * followed by one NUL byte. Received bytes can come from a hostile client, so these functions check the
+ * bytes. Any thread may call these functions.
  */
 
 #include "base/buf.h"
@@ -30,14 +31,14 @@ void fr_wire_reader_deinit(struct fr_wire_reader *r);
 /* Adds received bytes. Returns 0 or -ENOMEM. */
 int fr_wire_feed(struct fr_wire_reader *r, const void *data, size_t len);
 
-/* Takes out the next message. Returns 1: *RET, which the caller frees, has *RET_LEN bytes and a NUL. Returns
-   0 if there is no whole message yet; -EMSGSIZE if the message is longer than `max`, and then nothing more
-   can be read from the stream; or -ENOMEM. */
+/* Takes out the next message. Returns 1 and sets *RET to the message, which has *RET_LEN bytes and a NUL, and
+   which the caller frees. Returns 0 if there is no whole message yet; -EMSGSIZE if the message is longer than
+   `max`; or -ENOMEM. After -EMSGSIZE, nothing more can be read from the stream. */
 int fr_wire_next(struct fr_wire_reader *r, char **ret, size_t *ret_len);
 
 /* Checks and parses a message of LEN bytes and a NUL. It must be an object, in UTF-8, without raw control
-   characters and without \u0000 in its strings. Returns 0 with *RET, which the caller deletes, or -EBADMSG
-   with D. */
+   characters and without \u0000 in its strings. Returns 0 and sets *RET, which the caller deletes; or returns
+   -EBADMSG, with a message in D. */
 int fr_wire_parse(const char *text, size_t len, cJSON **ret, struct fr_diag *d);
 
 /* A call. Its pointers point into the message. */
@@ -48,8 +49,8 @@ struct fr_wire_call {
 };
 
 /* Decodes MESSAGE, a call, into RET. Accepts only known members, each at most once and with the right type.
-   Returns 0; or -EBADMSG with D, and then RET does not change. fr_wire_decode_reply() decodes a reply in the
-   same way. */
+   Returns 0; or -EBADMSG, with a message in D and without a change of RET. fr_wire_decode_reply() decodes a
+   reply in the same way. */
 int fr_wire_decode_call(const cJSON *message, struct fr_wire_call *ret, struct fr_diag *d);
 
 struct fr_wire_reply {

@@ -40,8 +40,8 @@ static void print_objects(const cJSON *dump)
 		ctl_field("Objects", "in %s: perf --buildid-dir %s report -i %s", objects, objects, path);
 }
 
-/* If a cause has a uid, the process in the cause is the one that asked the recorder for the dump. Otherwise,
-   it is the one with the anomaly. */
+/* If a cause has a uid, the process in the cause has asked the recorder for the dump. Otherwise, the process
+   in the cause is the process with the anomaly. */
 static void print_cause(const char *label, const cJSON *cause)
 {
 	_cleanup_free_ char *text = ctl_describe_cause(cause), *process = ctl_describe_process(cause);

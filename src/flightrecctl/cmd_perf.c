@@ -7,8 +7,9 @@
 #include <signal.h>
 #include <string.h>
 
-/* Replace this process by perf, so that perf has the terminal, and the shell gets the exit code of perf.
-   MORE: the options for perf, ended by NULL. Returns only if this fails: a negative errno with D. */
+/* Replace this process by perf, so that perf has the terminal, and the shell gets the exit code of perf. The
+   parameter `more` has the options for perf, ended by NULL. Returns only on failure: a negative errno, with a
+   message in D. */
 static int exec_perf(const char *verb, const char *path, char *const *more, struct fr_diag *d)
 {
 	_cleanup_free_ char *objects = ctl_dump_objects(path);

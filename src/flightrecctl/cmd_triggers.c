@@ -41,7 +41,7 @@ static void add_row(struct ctl_table *t, const cJSON *trigger)
 		or_dash(basename(ctl_string(trigger, "last_file"))), NULL);
 }
 
-/* Returns a description of the problem of the trigger, to be freed; NULL if it has none. */
+/* Returns a description of the problem of the trigger, to be freed; or NULL if the trigger has no problem. */
 static char *describe_problem(const cJSON *trigger)
 {
 	const char *name = ctl_string(trigger, "name"), *hint = ctl_string(trigger, "hint"),
@@ -132,8 +132,8 @@ static int run_test_trigger(void)
 	return ctl_call_and_print(FR_METHOD(TestTrigger), name_parameter(ctl.args[0]), "", print_id);
 }
 
-/* Check that the trigger NAME, which the caller has just enabled, is armed now. If it is not, print why.
-   Returns an exit code. */
+/* Check that the trigger NAME, which the caller has just enabled, is armed now. If the trigger is not armed,
+   print why. Returns an exit code. */
 static int check_armed(const char *name)
 {
 	struct fr_client *client = NULL;

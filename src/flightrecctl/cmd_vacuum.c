@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Removes dumps. If a recorder runs (and --directory is not given), this program asks the recorder to remove
-   the dumps, because after a removal the recorder tries to write its kept dump again. Otherwise, this program
-   removes the dumps. */
+/* Removes dumps. If a recorder runs and --directory is not given, this program asks the recorder to remove
+   the dumps, because after a removal the recorder tries to write its kept dump again (a dump that could not
+   be written before). Otherwise, this program removes the dumps. */
 #include "flightrecctl/ctl.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -70,8 +70,8 @@ static int rm_here(int dirfd, struct fr_vacuum_report *report, struct fr_diag *d
 	return code;
 }
 
-/* Do JOB without a recorder. Returns an exit code. If it is FR_EXIT_OK, *RET is the report of JOB as JSON, to
-   be freed. */
+/* Do JOB without a recorder. Returns an exit code. If the exit code is FR_EXIT_OK, *RET is the report of JOB
+   as JSON, to be freed. */
 static int do_here(int (*job)(int dirfd, struct fr_vacuum_report *report, struct fr_diag *d), cJSON **ret)
 {
 	_cleanup_(fr_vacuum_report_deinit) struct fr_vacuum_report report = {0};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Prints decisions about anomalies: the last ones (why), or each new one (watch). */
+/* Prints decisions: whether an anomaly made a dump, and why. The verb `why` prints the last decisions, and
+   `watch` prints each new decision. */
 #include "flightrecctl/ctl.h"
 #include "base/cleanup.h"
 #include "control/interface.h"
@@ -13,8 +14,8 @@
 static uint64_t lines;
 
 /* Returns the verdict, its reason and the number of repeats, to be freed: "cool-down: cools down for another
-   42s, and 1000 more until 3.0s ago". WITH_FILE: another column shows the file of the dump. The reason of
-   "fired" and "joined" only names that dump, and is left out. */
+   42s, and 1000 more until 3.0s ago". If WITH_FILE is true, another column shows the file of the dump. In
+   this case, the reason of the verdicts "fire" and "join" is left out, because it only names that dump. */
 static char *describe_verdict(const cJSON *decision, bool with_file)
 {
 	const char *verdict = ctl_string(decision, "verdict"), *why = ctl_string(decision, "why");
@@ -82,8 +83,8 @@ static void print_line(const cJSON *decision)
 	puts(line);
 }
 
-/* Print one decision, and flush it, so that the reader of a pipe gets it at once. If the reader of the pipe
-   has gone, returns false, which ends the stream. */
+/* Print one decision, and flush the output, so that the reader of a pipe gets the decision at once. If the
+   reader of the pipe has gone, returns false to end the stream. */
 static bool print_reply(void *ctx, const cJSON *parameters)
 {
 	const double skipped = ctl_number(parameters, "skipped");

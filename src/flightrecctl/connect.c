@@ -101,7 +101,7 @@ cJSON *ctl_status(void)
 }
 
 /* The running recorder is asked first, because a recorder that was started with the option -o uses another
-   directory than the configuration says. */
+   directory than the directory in the configuration. */
 char *ctl_directory(void)
 {
 	struct fr_config config;
@@ -120,8 +120,8 @@ char *ctl_directory(void)
 	return ret;
 }
 
-/* Print a dot while a call waits. This is used only if standard error is a terminal, because a script expects
-   only errors on standard error. */
+/* Print a dot while a call waits. ctl_call() uses this function only if standard error is a terminal, because
+   a script expects only errors on standard error. */
 static void print_dot(void *ctx)
 {
 	bool *dots = ctx;

@@ -20,7 +20,7 @@ static bool is_stdout(const char *path)
 }
 
 /* Open the directory of PATH. *RET_NAME becomes the last part of PATH, borrowed. Returns the descriptor, or a
-   negative errno with D. */
+   negative errno, with a message in D. */
 static int open_directory(const char *path, const char **ret_name, struct fr_diag *d)
 {
 	_cleanup_free_ char *copy = strdup(path);
@@ -104,7 +104,7 @@ static int copy_to_name(int from, int dirfd, const char *name, const sigset_t *i
 }
 
 /* Copy to a file. SIGINT, SIGTERM and SIGHUP are blocked until the temporary file has been renamed or
-   removed, so that these signals leave no temporary file. */
+   removed. So these signals cannot leave a temporary file. */
 static int copy_to_path(int from, const char *path, struct fr_diag *d)
 {
 	_cleanup_close_ int dirfd = -1;

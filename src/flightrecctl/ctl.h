@@ -2,12 +2,13 @@
 #pragma once
 
 /*
- * flightrecctl. Each file cmd_X.c has one verb or a few similar ones: their entries in the table of verbs,
+ * flightrecctl. Each file cmd_X.c has one verb or a few similar verbs: their entries in the table of verbs,
  * their options and their code. The other files are shared by the verbs. docs/CONTRIBUTING.md shows how to
  * add a verb.
  *
  * The program has one thread. A verb prints its own errors and returns an exit code (enum fr_exit). If there
- * is no memory, functions that return an allocated string end the program.
+ * is no memory, a function that returns an allocated string ends the program, unless its comment says
+ * otherwise.
  */
 
 #include "base/command_line.h"
@@ -34,8 +35,8 @@ extern struct ctl {
 	size_t n_args; /* number of arguments; further words in `args` were after "--" and are for perf */
 } ctl;
 
-/* The kind of an option. The kind tells the type of the variable to which the member `to` of the option
-   points. ctl_parse() first resets all these variables: to false, NULL or CTL_NOT_GIVEN. */
+/* The kind of an option. The member `to` of the option points to a variable of the type that each comment
+   names. ctl_parse() first resets all these variables: to false, NULL or CTL_NOT_GIVEN. */
 enum ctl_kind {
 	CTL_FLAG,  /* bool */
 	CTL_TEXT,  /* const char * */
@@ -81,7 +82,7 @@ const struct ctl_verb *const *ctl_verbs(size_t *ret_n);
 /* Returns the common options and the options of all verbs. */
 const struct fr_command_line *ctl_command_line(void);
 /* Parse the command line: set `ctl` and the variables of the options. Returns 0 and sets *RET_VERB; 1 if the
-   help or the version was printed; or -EINVAL with D. */
+   help or the version was printed; or -EINVAL, with a message in D. */
 int ctl_parse(int argc, char *argv[], const struct ctl_verb **ret_verb, struct fr_diag *d);
 
 /* Print D. Returns the exit code for the negative errno CODE. */
@@ -91,17 +92,17 @@ int ctl_usage(const struct fr_diag *d);
 
 /* --- connect.c: the recorder --- */
 
-/* Connect to the recorder. Returns 0; or a negative errno of fr_client_connect() with D, and then *RET is
-   NULL. */
+/* Connect to the recorder. On success, returns 0. On failure, sets *RET to NULL, and returns a negative errno
+   of fr_client_connect(), with a message in D. */
 int ctl_try_connect(struct fr_client **ret, struct fr_diag *d);
-/* Like ctl_try_connect(), but print the message if it fails. Returns an exit code. */
+/* Do the same as ctl_try_connect(), but print the message of a failure. Returns an exit code. */
 int ctl_connect(struct fr_client **ret);
 /* Connect, call METHOD and disconnect. PARAMETERS is consumed. Prints the message of a failure. Returns an
-   exit code. If the exit code is FR_EXIT_OK, *RET is the parameters of the reply, to be freed; RET may be
+   exit code. If the exit code is FR_EXIT_OK, *RET has the parameters of the reply, to be freed. RET may be
    NULL. */
 int ctl_call(const char *method, cJSON *parameters, cJSON **ret);
-/* Call METHOD, and print the member of the reply at PATH ("": the whole reply): as JSON with --json,
-   otherwise with PRINT. Returns an exit code. */
+/* Call METHOD, and print the member of the reply at PATH, or the whole reply if PATH is "". With --json,
+   print it as JSON, otherwise by the function print(). Returns an exit code. */
 int ctl_call_and_print(
 	const char *method, cJSON *parameters, const char *path, void (*print)(const cJSON *o));
 /* Add the member NAME with the number VALUE / UNIT, rounded down, to O. If VALUE is CTL_NOT_GIVEN, do
@@ -109,9 +110,9 @@ int ctl_call_and_print(
 void ctl_add_number(cJSON *o, const char *name, uint64_t value, uint64_t unit);
 /* Returns the status of the recorder, to be freed; NULL if there is no answer within 5 s. */
 cJSON *ctl_status(void);
-/* Set *RET to true if a recorder can be reached, and to false if none runs or --directory is given. Returns
-   FR_EXIT_OK; or, if it cannot be found out whether a recorder runs, prints why and returns another exit
-   code. */
+/* Set *RET to true if a recorder can be reached, and to false if no recorder runs or if --directory is given.
+   Returns FR_EXIT_OK; or, if it cannot be found out whether a recorder runs, prints why and returns another
+   exit code. */
 int ctl_reachable(bool *ret);
 /* Returns the directory of the recorder, to be freed: from --directory, or else from the running recorder, or
    else from the configuration. Returns NULL if there is no memory. */
@@ -121,7 +122,7 @@ char *ctl_directory(void);
 
 /* Wait until the recorder has tried to arm the trigger NAME (NULL: all triggers), for up to 5 s. Returns an
    array, to be freed, with an item for each trigger (or for NAME) that could not be armed or is still being
-   armed. Disabled triggers are not in it. The items are {name, origin, what, hint}. Only a trigger of the
+   armed. The array has no disabled triggers. The items are {name, origin, what, hint}. Only a trigger of the
    configuration has `origin`. Returns NULL if the recorder does not answer. */
 cJSON *ctl_not_armed(struct fr_client *client, const char *name);
 /* Print each trigger in NOT_ARMED to standard error. Returns FR_EXIT_PARTLY if at least one of these triggers
@@ -130,14 +131,14 @@ int ctl_warn_not_armed(const cJSON *not_armed);
 
 /* --- cmd_cancel.c, cmd_reload.c: used by other verbs --- */
 
-/* Print a line for each dump that waits. DUMPS: the member "dumps" of the status. */
+/* Print a line for each dump that waits. DUMPS is the member "dumps" of the status. */
 void ctl_print_waiting(const cJSON *dumps);
 int ctl_reload(void);
 
 /* --- output.c --- */
 
 void ctl_pager_open(void);
-/* Write out the rest of the output, and wait until the pager ends, if there is one. */
+/* Write out the rest of the output. If there is a pager, wait until it ends. */
 void ctl_pager_close(void);
 enum ctl_colour { CTL_NORMAL, CTL_BOLD, CTL_GREEN, CTL_YELLOW, CTL_RED };
 /* Returns an escape sequence, or "" without colours. */
@@ -148,20 +149,21 @@ void ctl_field(const char *label, const char *fmt, ...) __attribute__((format(pr
 /* Print the line "     LABEL: TEXT", unless TEXT is empty. */
 void ctl_text_field(const char *label, const char *text);
 void ctl_replace_control_characters(char *s);
-/* These return a string, to be freed. */
+/* ctl_format() and ctl_vformat() return a string, to be freed. */
 char *ctl_format(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 char *ctl_vformat(const char *fmt, va_list ap) __attribute__((format(printf, 1, 0)));
 
-/* These return the member of JSON at a path like "ring.size". ctl_get() returns it as JSON, or NULL if there
-   is none; ctl_number() as a number, or 0; ctl_string() as a string, or "". */
+/* The next three functions return the member of JSON at a path like "ring.size". ctl_get() returns it as
+   JSON, or NULL if there is no such member; ctl_number() as a number, or 0; ctl_string() as a string, or
+   "". */
 const cJSON *ctl_get(const cJSON *json, const char *path);
 double ctl_number(const cJSON *json, const char *path);
 const char *ctl_string(const cJSON *json, const char *path);
 
-/* These format the member at PATH for people. The member is a number of bytes (ctl_size), a duration in
-   seconds (ctl_seconds) or in ns (ctl_ns), or a time as in RFC 3339 (ctl_time; ctl_exact_time also shows the
-   microseconds). Times are shown in local time, or with --utc in UTC; a missing time is "-". The text is
-   valid until the end of the block that uses the macro. */
+/* The next five macros format the member at PATH for people. The member is a number of bytes (ctl_size), a
+   duration in seconds (ctl_seconds) or in ns (ctl_ns), or a time as in RFC 3339 (ctl_time; ctl_exact_time
+   also shows the microseconds). Times are shown in local time, or with --utc in UTC; a missing time is "-".
+   The text is valid until the end of the block that uses the macro. */
 #define ctl_size(json, path) ctl_format_size(json, path, (char[FR_UNIT_SIZE]){0})
 #define ctl_seconds(json, path) ctl_format_duration(json, path, 1e9, (char[FR_UNIT_SIZE]){0})
 #define ctl_ns(json, path) ctl_format_duration(json, path, 1, (char[FR_UNIT_SIZE]){0})
@@ -176,8 +178,8 @@ bool ctl_is_countable(const cJSON *json, const char *path);
 
 /* --- causes.c: causes, and counts of decisions --- */
 
-/* The caller frees the texts that these four functions return. ctl_value() formats the value at PATH, whose
-   unit is UNIT ("ns", "bytes" …); it returns "-" if there is no value. */
+/* The caller frees the texts that the next four functions return. ctl_value() formats the value at PATH,
+   whose unit is UNIT ("ns", "bytes" …); it returns "-" if there is no value. */
 char *ctl_value(const cJSON *json, const char *path, const char *unit);
 char *ctl_describe_cause(const cJSON *cause);	/* "run-queue latency: 23.1ms ≥ 20ms" */
 char *ctl_describe_process(const cJSON *cause); /* "mysqld[1234]", or "-" */
@@ -189,45 +191,47 @@ const char *ctl_explain_loss(const char *name);
 
 /* --- copy.c: copies a dump to PATH; "-": to standard output --- */
 
-/* Check, before there is a dump, that a copy can be written to PATH. Returns 0 or a negative errno with D. */
+/* Check, before there is a dump, that a copy can be written to PATH. Returns 0; or a negative errno, with a
+   message in D. */
 int ctl_copy_check(const char *path, struct fr_diag *d);
 /* Copy the file DUMP to PATH, as a whole or not at all. Only the user of this process can read the copy. The
-   copy replaces an older file. Returns 0 or a negative errno with D. */
+   copy replaces an older file. Returns 0; or a negative errno, with a message in D. */
 int ctl_copy(const char *dump, const char *path, struct fr_diag *d);
 
 /* --- table.c --- */
 
 struct ctl_table;
-/* Create a table. COLUMNS: the headings, with '|' between them. If a heading begins with '>', its column is
-   aligned to the right. */
+/* Create a table. COLUMNS has the headings, with '|' between them. If a heading begins with '>', its column
+   is aligned to the right. */
 struct ctl_table *ctl_table_new(const char *columns);
 void ctl_table_cell(struct ctl_table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Add a cell for each text. NULL ends the texts. */
 void ctl_table_texts(struct ctl_table *t, ...) __attribute__((sentinel));
 size_t ctl_table_rows(const struct ctl_table *t);
-/* Print the table, without blanks at the ends of lines, and free T. LEGEND: also print the headings. */
+/* Print the table, without blanks at the ends of lines, and free T. If LEGEND is true, also print the
+   headings. */
 void ctl_table_print(struct ctl_table *t, bool legend);
 
 /* --- dumps.c: the files in the recorder's directory, read without the recorder --- */
 
-/* Set *RET to an array with an object for each dump and each merged file in DIRECTORY, oldest first. The
-   objects are those of ctl_dump_read(). If a sidecar cannot be read, the object has only the facts about the
-   file. Returns 0 or a negative errno with D. */
+/* Set *RET to an array with an object for each dump and each merged file in DIRECTORY, oldest first. Each
+   object is made by ctl_dump_read(). If a sidecar (the JSON file beside a dump) cannot be read, the object
+   has only the facts about the file. Returns 0; or a negative errno, with a message in D. */
 int ctl_dumps_read(const char *directory, cJSON **ret, struct fr_diag *d);
 /* Set *RET to the sidecar of the file PATH, or to an empty object if the file has no sidecar. Set these facts
    about the file in *RET: "path"; "bytes", the size; and, if the sidecar has no "time", the modification time
-   as "time". Returns 0 or a negative errno with D. */
+   as "time". Returns 0; or a negative errno, with a message in D. */
 int ctl_dump_read(const char *path, cJSON **ret, struct fr_diag *d);
 /* Set *RET to the path, to be freed, of the file that the first argument of the verb names. The argument is a
    path, a name in the recorder's directory or in the current directory, or "latest", which is the default.
-   Returns 0 if the file is a readable perf.data; otherwise a negative errno with D. */
+   Returns 0 if the file is a readable perf.data; otherwise a negative errno, with a message in D. */
 int ctl_dump_find(char **ret, struct fr_diag *d);
 /* Returns the directory beside PATH that has copies of object files (for perf --buildid-dir), to be freed;
-   NULL if there is none. */
+   NULL if there is no such directory. */
 char *ctl_dump_objects(const char *path);
 bool ctl_dump_is_merged(const cJSON *dump);
-/* These format the time and the window of a dump for people. The text is valid until the end of the block
-   that uses the macro. */
+/* ctl_dump_time() and ctl_dump_window() format the time and the window of a dump for people. The text is
+   valid until the end of the block that uses the macro. */
 #define ctl_dump_time(dump) ctl_format_dump_time(dump, (char[FR_UNIT_SIZE]){0})
 #define ctl_dump_window(dump) ctl_format_dump_window(dump, (char[FR_UNIT_SIZE]){0})
 const char *ctl_format_dump_time(const cJSON *dump, char ret[static FR_UNIT_SIZE]);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Finds dumps and reads their sidecars. Sidecars are not trusted: another program may have changed them. */
+/* Finds dumps and reads their sidecars (the JSON files beside the dumps). Sidecars are not trusted: another
+   program can have changed them. */
 #include "flightrecctl/ctl.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -40,8 +41,8 @@ static int add_file_facts(const char *path, cJSON *dump)
 	return 0;
 }
 
-/* Set *RET to the sidecar of PATH, or to an empty object if there is no sidecar. Returns 0 or a negative
-   errno with D. */
+/* Set *RET to the sidecar of PATH, or to an empty object if there is no sidecar. Returns 0; or a negative
+   errno, with a message in D. */
 static int read_sidecar(const char *path, cJSON **ret, struct fr_diag *d)
 {
 	_cleanup_free_ char *sidecar = ctl_format("%s.json", path);
@@ -161,9 +162,9 @@ static int check_content(const char *path, struct fr_diag *d)
 	return 0;
 }
 
-/* Returns the path of the file NAME in DIRECTORY. If DIRECTORY has no such file, but the current directory
-   has it, returns the path there. DIRECTORY NULL: NAME is a path. If NAME ends with ".json", NAME is a
-   sidecar, and this returns the path of its dump. */
+/* Returns the path of the file NAME in DIRECTORY. If DIRECTORY does not have this file, but the current
+   directory has it, returns the path in the current directory. If DIRECTORY is NULL, NAME is a path. If NAME
+   ends with ".json", it is a sidecar, and the function returns the path of its dump. */
 static char *resolve_name(const char *directory, const char *name)
 {
 	const size_t all = strlen(name), len = all > 5 && !strcmp(name + all - 5, ".json") ? all - 5 : all;

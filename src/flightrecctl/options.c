@@ -156,8 +156,8 @@ static int parse_value(const struct ctl_option *o, uint64_t *ret)
 	return 0;
 }
 
-/* Handle an option, whose value is in optarg. Returns 0; 1 if the help or the version was printed; or -EINVAL
-   with D. */
+/* Handle an option, whose value is in optarg. Returns 0; 1 if the help or the version was printed; or
+   -EINVAL, with a message in D. */
 static int set_option(const struct ctl_option *o, struct fr_diag *d)
 {
 	char range[64] = "";
@@ -221,8 +221,8 @@ static int report_unknown_verb(const char *name, struct fr_diag *d)
 	return fr_fail(d, -EINVAL, hint, "unknown verb '%s'", name);
 }
 
-/* Refuse options of other verbs. GIVEN: a bit is set for each option that was given, by its index in
-   all.options. */
+/* Refuse options of other verbs. Bit I of the parameter `given` is set if the option all.options[I] was
+   given. */
 static int check_verb_options(uint64_t given, const struct ctl_verb *verb, struct fr_diag *d)
 {
 	for (size_t i = 0; i < all.line.n; i++)
@@ -243,7 +243,8 @@ static size_t count_words_after_dashes(int argc, char *argv[])
 	return 0;
 }
 
-/* After an unknown option: if a verb like report was given, explain in D how to pass an option to perf. */
+/* Call this function after an unknown option. If a verb like report was given, explain in D how to pass an
+   option to perf. */
 static void add_passing_hint(int argc, char *argv[], struct fr_diag *d)
 {
 	for (int i = 1; i < argc && d; i++) {

@@ -10,7 +10,7 @@
 
 static struct {
 	pid_t pager;
-	int colours; /* 1: use colours; -1: do not; 0: not decided yet */
+	int colours; /* 1: use colours; -1: use no colours; 0: not decided yet */
 } out;
 
 static const char *first_env(const char *const *names)
@@ -25,7 +25,8 @@ static _Noreturn void pager_main(int fd, const char *command)
 {
 	dup2(fd, STDIN_FILENO);
 	setenv("LESS", "FRSXMK", !getenv("LESS"));
-	/* The pager must not let a user start a shell, because the user may run this program with sudo. */
+	/* The pager must not let a user start a shell, because the user can have started this program with
+	   sudo. */
 	setenv("LESSSECURE", "1", 1);
 	if (command)
 		execl("/bin/sh", "sh", "-c", command, (char *)NULL);
@@ -105,8 +106,8 @@ void ctl_print_json(const cJSON *json)
 		puts(text);
 }
 
-/* Replaces the control characters (C0, DEL and C1) by '?'. Texts like names and reasons come from any
-   program, and no program shall be able to send an escape sequence to the terminal by such a text. */
+/* Replaces the control characters (C0, DEL and C1) by '?'. Texts like names and reasons can come from any
+   program. Without the replacement, a program could send an escape sequence to the terminal in a name. */
 void ctl_replace_control_characters(char *s)
 {
 	for (; *s; s++)

@@ -11,10 +11,11 @@
 struct ctl_table {
 	size_t n_columns, n_cells;
 	bool right[MAX_COLUMNS];
-	char **cells; /* first the headings, then row after row */
+	char **cells; /* first the headings, and after them one row after the other */
 };
 
-/* Add a cell with TEXT, which the table then owns. TEXT NULL: there is no memory, so end the program. */
+/* Add a cell with TEXT. From now on, the table owns TEXT. If TEXT is NULL, there is no memory, so end the
+   program. */
 static void add_cell(struct ctl_table *t, char *text)
 {
 	t->cells = reallocarray(t->cells, t->n_cells + 1, sizeof(*t->cells));

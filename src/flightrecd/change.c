@@ -34,7 +34,8 @@ static void on_prepared(void *arg)
 	finish(m, false);
 	if (next)
 		next(m);
-	/* If CPUs came online during the change, no reopen could begin then: try it now. */
+	/* If CPUs came online during the change, no reopen could begin at that time, so try to begin it
+	   now. */
 	fr_cpu_watch_tick(m->cpu_watch);
 }
 

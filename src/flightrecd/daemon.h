@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The daemon: the one struct that has all parts. The parts do not know the daemon: the functions of this
- * folder pass to each part what that part needs.
+ * The daemon: the one struct that has all parts. The code of the parts does not know this struct: the
+ * functions of this folder pass to each part what the part needs.
  *
  *   main ─► loop ─► start, verbs ─► reload ─► reopen, resize ─► change, dumps, triggers, view ─► stages
  *
@@ -40,11 +40,11 @@ enum fr_stop {
 	FR_STOP_NO,
 	FR_STOP_CLEAN,
 	FR_STOP_DUMP,  /* one more dump */
-	FR_STOP_MERGE, /* one more dump, then a merge of all files into one perf.data */
+	FR_STOP_MERGE, /* one more dump, and after it a merge of all files into one perf.data */
 };
 
 /* The attempts to open the events of the recorded cgroup again, after the cgroup was removed and created
-   again. A restart of the service whose cgroup is recorded does that. */
+   again. For example, a restart of the recorded service removes and creates its cgroup. */
 struct fr_cgroup_retry {
 	bool failed; /* the last attempt failed, and this has been logged */
 	uint64_t tried_ns, pause_ns;
@@ -71,9 +71,9 @@ struct fr_daemon {
 	/* Locked while the main thread changes `recording.capture`, `history` or `lost_before`, and while the
 	   dumper thread reads these members. */
 	struct fr_lock parts_lock;
-	/* The tracker has this lock while the low watermark is frozen. The tracker can wait for a disk during
-	   this time, so the main thread waits for this lock only for a bounded time. A thread that takes both
-	   locks takes this one before parts_lock. */
+	/* The tracker holds this lock while it scans /proc, and low watermarks are frozen (docs/GLOSSARY.md).
+	   During a scan, the tracker can wait for a disk, so the main thread waits for this lock only for a
+	   bounded time. A thread that takes both locks takes freeze_lock before parts_lock. */
 	struct fr_lock freeze_lock;
 	struct fr_recording recording; /* the session also has the events of earlier recordings */
 	struct fr_history *history;
@@ -85,16 +85,17 @@ struct fr_daemon {
 	struct fr_collector *collector; /* NULL: CacheObjects=no, or it could not be started */
 	struct fr_diag no_collector;	/* why the collector could not be started */
 	struct fr_frequency frequency;
-	struct fr_cpu_watch *cpu_watch; /* NULL: tasks are recorded, and not CPUs; or no memory */
+	struct fr_cpu_watch *cpu_watch; /* NULL: tasks are recorded, and not CPUs; or there was no memory */
 	struct fr_cgroup_retry cgroup_retry;
-	unsigned cpus_failed; /* number of CPUs that came online and are not recorded yet; logged */
+	unsigned cpus_failed; /* number of CPUs that came online and are not recorded yet; this has been
+				 logged */
 	struct fr_arming *arming[FR_ARMING_LANES];
 	struct fr_worker *change_worker;
 	struct fr_triggers *triggers; /* NULL: not created yet, or closed */
 
 	/* The loop and its clients. */
 	sd_event *event;
-	struct fr_change *change; /* NULL: none is being prepared */
+	struct fr_change *change; /* NULL: no change is being prepared */
 	void (*next_change)(struct fr_daemon *daemon);
 	struct fr_call **reload_calls; /* the calls that wait for a reload that has not begun yet */
 	size_t n_reload_calls;

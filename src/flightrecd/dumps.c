@@ -152,8 +152,9 @@ void fr_daemon_reap(struct fr_daemon *m)
 		if (job->kind == FR_JOB_DUMP) {
 			count_dump(m, job);
 			fr_dump_log(job, m->config->directory);
-			/* If the dump is kept, this job has failed now. The same dump comes here again later,
-			   with a file or as given up. */
+			/* If the outcome is FR_OUTCOME_KEPT, this job has failed now, but the dumper tries
+			   the write again. Later, the same dump comes here a second time: with a file, or as
+			   given up. */
 			if (m->triggers)
 				fr_triggers_set_dump_file(
 					m->triggers, job->id, job->code < 0 ? NULL : job->result.name);

@@ -64,8 +64,8 @@ static void handle_signal(struct fr_daemon *m, const struct signalfd_siginfo *si
 		fr_daemon_reload(m, NULL);
 		break;
 	case SIGINT:
-		/* While a recorded command runs, this does nothing: Ctrl-C on a terminal also sends SIGINT to
-		   the command, and the recorder ends when the command has ended. */
+		/* While a recorded command runs, SIGINT does nothing here: Ctrl-C on a terminal also sends
+		   SIGINT to the command, and the recorder ends when the command has ended. */
 		if (m->command.pid == 0)
 			fr_daemon_stop(m, FR_STOP_CLEAN);
 		break;
@@ -229,8 +229,8 @@ void fr_daemon_close(struct fr_daemon *m)
 	if (m->dumper)
 		fr_daemon_reap(m);
 	m->dumper = fr_dumper_free(m->dumper);
-	/* Let the collector copy the object files of the dumps in its queue now: later, the processes of
-	   these dumps may have ended, and a merge may have removed the dumps. */
+	/* Let the collector copy the object files of the dumps in its queue now. Later, the processes of
+	   these dumps can have ended, and a merge can have removed the dumps. */
 	m->collector = fr_collector_stop(m->collector);
 	m->http = fr_http_close(m->http);
 	m->server = fr_server_free(m->server);

@@ -28,8 +28,8 @@ static void block(const int *signals, size_t n)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
-/* Block the signals that stop the daemon. Before this call, these signals end the process at once: until
-   then, there is nothing to lose. */
+/* Block the signals that stop the daemon. Before this call, these signals end the process at once, because
+   there is nothing to lose yet. */
 static void block_stops(void)
 {
 	static const int signals[] = {SIGTERM, SIGINT};
@@ -45,8 +45,9 @@ static void block_others(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-/* Read the configuration. INHERITED: the previous instance left a history and its configuration. If the files
-   cannot be read, that configuration is used, so the read has a time limit. */
+/* Read the configuration. INHERITED is true if the previous instance has left a history and its
+   configuration. In this case, the read has a time limit: if the files cannot be read in time, the
+   configuration of the previous instance is used. */
 static int configure(struct fr_config *config, bool inherited, int argc, char *argv[], struct fr_diag *d)
 {
 	int r;
@@ -90,13 +91,13 @@ static int record(struct fr_config *config, int argc, char *argv[])
 	fr_daemon_init(&daemon, config, argc, argv);
 	code = run(&daemon, argc, argv);
 	stop = daemon.stop;
-	/* The last dump has everything that is in the ring, so the next instance must not adopt the ring: its
-	   dumps would have the same samples again. */
+	/* The last dump has everything that is in the ring, so the next instance must not adopt the ring.
+	   Otherwise, dumps of the next instance would have the same samples a second time. */
 	if (stop == FR_STOP_MERGE && code == FR_EXIT_OK)
 		fr_handover_forget(&daemon.handover);
 	fr_daemon_close(&daemon);
-	/* Merge the files, even if the last dump could not be written. In that case, the exit code is that of
-	   the last dump. */
+	/* Merge the files, even if the last dump could not be written. If the last dump could not be written,
+	   the exit code is the exit code for this failure. */
 	if (stop == FR_STOP_MERGE) {
 		merged = fr_merge_directory(config->directory);
 		code = code == FR_EXIT_OK ? merged : code;

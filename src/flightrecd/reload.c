@@ -22,21 +22,21 @@
 #define READ_TIMEOUT_NS (2 * FR_NSEC_PER_SEC)
 
 struct reload {
-	struct fr_call **calls; /* they wait for this reload */
+	struct fr_call **calls; /* the calls that wait for this reload */
 	size_t n_calls;
 	struct fr_recording_config open;
 	const struct fr_config *now;
 	struct fr_config fresh;
 	struct fr_recording next;
 	bool has_next;		  /* `next` has the events of another recording */
-	cJSON *changed, *waiting; /* lines for a person: what has changed; what has not, and why */
+	cJSON *changed, *waiting; /* lines for a person: what has changed; what has not changed, and why */
 	int result;
 	struct fr_diag diag;
 };
 
-/* Read the configuration in the files. If it records something else than the configuration in force, open its
-   events, unless a command is recorded. This function reads x->now without a lock, because only a reload
-   changes the configuration, and only one reload runs at a time. */
+/* Read the configuration in the files. If this configuration records something else than the configuration in
+   force, open its events, unless a command is recorded. This function reads x->now without a lock, because
+   only a reload changes the configuration, and only one reload runs at a time. */
 static void prepare(void *ctx)
 {
 	struct reload *x = ctx;
@@ -63,7 +63,7 @@ static int change_recording(struct fr_daemon *m, struct reload *x)
 	if (r < 0)
 		return r;
 	/* Now x->next has the old events with their kernel rings. Close them before the ring changes its
-	   size, because a larger ring may need the memory. */
+	   size, because a larger ring can need the memory of the old kernel rings. */
 	fr_recording_close(&x->next);
 	fr_config_swap_recording(m->config, &x->fresh);
 	fr_json_add_line(x->changed, "records %s%s on %zu CPUs",
@@ -231,7 +231,7 @@ static void begin(struct fr_daemon *m)
 	fr_config_init(&x->fresh);
 	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu",
 		(unsigned long long)(fr_monotonic_ns() / FR_NSEC_PER_USEC));
-	/* If this returns 0, the change has begun and owns X. */
+	/* If fr_change_begin() returns 0, the change has begun and owns X. */
 	r = fr_change_begin(m, &ops, x);
 	if (r < 0) {
 		x->result = r;
@@ -252,8 +252,8 @@ void fr_daemon_reload(struct fr_daemon *m, struct fr_call *call)
 		m->reload_calls = calls;
 		calls[m->n_reload_calls++] = call;
 	}
-	/* If a change is being prepared, begin when that change has ended. This is so even if that change is
-	   a reload, because the files may have changed after that reload read them. */
+	/* If a change is being prepared, begin when that change has ended. This is also necessary if that
+	   change is a reload, because the files can have changed after that reload has read them. */
 	if (m->change)
 		fr_change_set_next(m, begin);
 	else

@@ -8,9 +8,9 @@
 
 #include <errno.h>
 
-/* The pause between two attempts to open the events of the recorded cgroup again. It takes time to open all
-   events. Each opening adds ids, and all files also have the ids of an old opening until the ring has evicted
-   its samples. So if a service crashes in a loop, the events must not be opened in a loop. */
+/* The pause between two attempts to open the events of the recorded cgroup again. If a service crashes in a
+   loop, the events must not be opened in a loop: it takes time to open all events, and each opening adds its
+   ids to all files until the ring has evicted the samples of the opening. */
 #define PAUSE_MIN_NS (10 * FR_NSEC_PER_SEC)
 #define PAUSE_MAX_NS (60 * FR_NSEC_PER_SEC)
 
@@ -28,8 +28,8 @@ static void drop_closed_events(struct fr_daemon *m)
 		&m->recording.session, FR_MIN(ring.low_watermark_ns, tracker.low_watermark_ns));
 }
 
-/* Exclude our threads from NEXT. Add to the session of NEXT the events of which the ring still has
-   samples. */
+/* Exclude the threads of the daemon from the recording `next`. Add the events of which the ring still has
+   samples to the session of `next`. */
 static int complete(struct fr_daemon *m, struct fr_recording *next, struct fr_diag *d)
 {
 	pid_t tids[FR_OWN_TIDS_MAX];
@@ -62,7 +62,8 @@ static int announce(struct fr_daemon *m, struct fr_recording *next, struct fr_di
 	return 0;
 }
 
-/* Swap the recording with NEXT. The session, which has the events of both, stays. */
+/* Swap the recording of the daemon with `next`. The session of the daemon, which already has the events of
+   both recordings, stays. */
 static void put_in_place(struct fr_daemon *m, struct fr_recording *next)
 {
 	struct fr_recording old = m->recording;
@@ -79,8 +80,8 @@ static void put_in_place(struct fr_daemon *m, struct fr_recording *next)
 	fr_rates_tick(&m->rates, m->recording.capture);
 }
 
-/* Mark the old events as closed. All their records are in the history now, so a dump of later records does
-   not need these events. */
+/* Mark the old events as closed. All records of the old events are in the history now, so a dump of later
+   records does not need these events. */
 static void close_old_events(struct fr_daemon *m)
 {
 	fr_session_close_events(&m->recording.session, fr_monotonic_ns());
@@ -194,8 +195,8 @@ static void finish(struct fr_daemon *m, void *ctx, bool aborted)
 	free(x);
 }
 
-/* Begin to reopen. Returns true if this was tried; false if another change is being prepared, or if there is
-   no memory. */
+/* Begin a reopen. Returns true if the reopen was tried; false if another change is being prepared, or if
+   there is no memory. */
 static bool begin_reopen(struct fr_daemon *m, enum fr_loss loss, unsigned n)
 {
 	static const struct fr_change_ops ops = {prepare, finish};
@@ -207,7 +208,7 @@ static bool begin_reopen(struct fr_daemon *m, enum fr_loss loss, unsigned n)
 	x->open = fr_daemon_recording_config(m);
 	x->loss = loss;
 	x->n = n;
-	/* If this returns 0, the change has begun and owns X. */
+	/* If fr_change_begin() returns 0, the change has begun and owns X. */
 	r = fr_change_begin(m, &ops, x);
 	if (r < 0) {
 		x->result = r;
@@ -248,7 +249,7 @@ static void follow_cgroup(struct fr_daemon *m)
 
 void fr_daemon_watch_cpus(struct fr_daemon *m)
 {
-	/* The events of a task follow the task to any CPU, also to one that comes online later. So only
+	/* The events of a task follow the task to any CPU, also to a CPU that comes online later. So only
 	   events of CPUs have to be opened again. */
 	if (!fr_config_follows_tasks(m->config))
 		(void)fr_cpu_watch_new(m->event, m->recording.capture, on_cpus_came, m, &m->cpu_watch);

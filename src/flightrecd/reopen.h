@@ -9,18 +9,20 @@
  *                                        cut-over: older records come from the old rings, younger ones from
  *                                        the new rings
  *
- * So no record is missing, and no record is there twice. The old events stay in the session as long as the
- * ring has samples of them. Main thread.
+ * So no record is missing, and no record is taken twice. The old events stay in the session (the content of
+ * the head of a perf.data file) as long as the ring has samples of them. Only the main thread calls these
+ * functions.
  */
 
 #include "flightrecd/daemon.h"
 
-/* Cut over to NEXT, which is open and not enabled. Returns 0, and *NEXT then has the old recording; or a
-   negative errno with D, and the old recording goes on. In both cases, the caller then closes NEXT. */
+/* Cut over to the recording `next`, which is open and not enabled. On success, puts the old recording into
+   *next and returns 0. On failure, the old recording goes on, and the function returns a negative errno, with
+   a message in D. In both cases, the caller has to close *next. */
 int fr_daemon_switch(struct fr_daemon *daemon, struct fr_recording *next, struct fr_diag *d);
 
 /* Begin to watch for CPUs that come online. */
 void fr_daemon_watch_cpus(struct fr_daemon *daemon);
-/* Call this every few seconds. It opens the events again if CPUs came online, or if the recorded cgroup was
-   removed and created again. */
+/* Call this function every few seconds. It opens the events again if CPUs came online, or if the recorded
+   cgroup was removed and created again. */
 void fr_daemon_reopen_tick(struct fr_daemon *daemon);

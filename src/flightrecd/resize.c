@@ -10,19 +10,20 @@
 #include <errno.h>
 #include <time.h>
 
-/* How long a resize waits for a scan of /proc, which freezes the low watermark. A scan of 100,000 processes
-   takes this long. A scan that waits for a disk may take much longer. */
+/* How long a resize waits for a scan of /proc. No resize is possible during a scan, because the scan freezes
+   the low watermarks (docs/GLOSSARY.md). A scan of 100,000 processes takes this long. A scan that waits for a
+   disk can take much longer. */
 #define FREEZE_TIMEOUT_NS (2 * FR_NSEC_PER_SEC)
 #define FIT_TRIES 10 /* number of tries at a start; each waits for up to FREEZE_TIMEOUT_NS */
-/* How long a step of a resize waits for a tracker that is behind. If the tracker is still behind after this
-   time, it probably waits for its disk, so the next steps do not wait for it. If the queue of the tracker
-   then has no room for a record, the record is dropped and counted as a loss, and a scan finds the missing
-   names. */
+/* How long a step of a resize waits for the tracker, if the queue of evicted side-band is more than half
+   full. If the queue is still so full after this time, the tracker probably waits for its disk, so the next
+   steps do not wait for the tracker. If the queue has no room for a record, the record is dropped and counted
+   as a loss, and a scan finds the missing names. */
 #define TRACKER_PATIENCE_MS 200
 
 struct resizing {
 	struct fr_daemon *m;
-	bool tracker_waits; /* it was still behind after a step: the next steps do not wait for it */
+	bool tracker_waits; /* the tracker was too slow in a step: the next steps do not wait for it */
 };
 
 static void store_new_ring(void *ctx, int fd)
@@ -32,8 +33,8 @@ static void store_new_ring(void *ctx, int fd)
 	fr_handover_add_ring(&x->m->handover, fd);
 }
 
-/* Wait for a tracker that is behind, because a resize evicts frames, and evicted side-band goes to the
-   tracker through a bounded queue. The main thread does not return to its loop during a resize, so it feeds
+/* A resize evicts frames, and evicted side-band goes to the tracker through a bounded queue. So wait while
+   this queue is more than half full. The main thread does not return to its loop during a resize, so it feeds
    the watchdog here. */
 static void on_step(void *ctx)
 {
@@ -95,7 +96,7 @@ void fr_daemon_fit_ring(struct fr_daemon *m)
 	if (now_bytes == fr_history_whole_pages(m->config->ring_bytes))
 		return;
 	fr_size_format(now_bytes, size);
-	/* -EBUSY: try again, because the first scan of /proc may still run. */
+	/* -EBUSY: try again, because the first scan of /proc can still be running. */
 	for (unsigned i = 0; i < FIT_TRIES && r == -EBUSY; i++)
 		r = fr_daemon_resize(m, m->config, &adopted);
 	if (r < 0) {

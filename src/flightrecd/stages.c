@@ -45,7 +45,7 @@ static void on_evicted(void *ctx, const struct fr_frame *frame)
 			m->tracker, frame->sideband, frame->sideband_len, frame->low_watermark_ns);
 }
 
-/* The tracker's thread has freeze_lock from here to on_unfreeze(). */
+/* The tracker's thread holds freeze_lock from this function to on_unfreeze(). */
 static uint64_t on_freeze(void *ctx) FR_NO_THREAD_SAFETY_ANALYSIS
 {
 	struct fr_daemon *m = ctx;
@@ -128,9 +128,9 @@ static int open_tracker(struct fr_daemon *m, struct fr_diag *d)
 	return m->jit_open_files ? fr_tracker_new(&tracker, &m->tracker, d) : -ENOMEM;
 }
 
-/* The longest time between two rounds if there is a descriptor store. A restart then keeps the records in our
-   ring, but still loses the records in the kernel rings. So the kernel rings are drained more often than
-   without a store. */
+/* The longest time between two rounds (passes over all kernel rings) if there is a descriptor store. With a
+   descriptor store, a restart keeps the records in the ring of the recorder, but still loses the records in
+   the kernel rings. So the recorder drains the kernel rings more often than without a store. */
 #define HANDOVER_PERIOD_MS 200
 
 /* If the collector cannot be started, the recorder runs without copies of object files. */
@@ -208,7 +208,7 @@ static int start_dumper(struct fr_daemon *m, struct fr_diag *d)
 /*
  * The order matters. Side-band must flow before /proc is scanned. Otherwise, a process that is created after
  * the scan and before side-band flows would be missing. Samples must flow only after the scan, so that the
- * process of the first sample has a name, and only after each of our threads is excluded.
+ * process of the first sample has a name, and only after each thread of the daemon is excluded.
  */
 static int start_threads(struct fr_daemon *m, fr_progress progress, struct fr_diag *d)
 {

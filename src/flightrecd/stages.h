@@ -6,12 +6,12 @@
 
 #include "flightrecd/daemon.h"
 
-/* Tells what the start does now, for `status`. DOING is a string literal. Any thread. */
+/* Tells `status` what the start does now. DOING is a string literal. Any thread may call this function. */
 typedef void (*fr_progress)(struct fr_daemon *daemon, const char *doing);
 
 void fr_daemon_init(struct fr_daemon *daemon, struct fr_config *config, int argc, char *argv[]);
-/* Open the parts; nothing is sampled yet. Returns 0, or a negative errno with D, and then no part is left
-   open. Thread of the start. */
+/* Open the parts, without samples yet. On success, returns 0. On failure, closes all parts again, and returns
+   a negative errno, with a message in D. Only the thread fr-start calls this function. */
 int fr_stages_open(struct fr_daemon *daemon, fr_progress progress, struct fr_diag *d);
 /* Close what fr_stages_open() has opened. */
 void fr_stages_close(struct fr_daemon *daemon);
@@ -23,8 +23,8 @@ size_t fr_daemon_own_tids(const struct fr_daemon *daemon, pid_t ret[static FR_OW
 /* Returns how to open the events of the configuration in force. Its pointers are borrowed from the daemon. */
 struct fr_recording_config fr_daemon_recording_config(const struct fr_daemon *daemon);
 
-/* Put the current ring and the current state into the descriptor store of the service manager, for the next
-   instance. */
+/* Put the current ring and the current state (the data that the next instance needs to read the ring) into
+   the descriptor store of the service manager. */
 void fr_daemon_store(struct fr_daemon *daemon);
 /* Update the state in the descriptor store. */
 void fr_daemon_update_state(struct fr_daemon *daemon);

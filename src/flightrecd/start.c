@@ -24,7 +24,7 @@
 
 /* How long a deferred call waits for the end of the start. */
 #define DEFERRED_NS (20 * FR_NSEC_PER_SEC)
-/* The time limit of each step of the start, for the service manager. A busy machine may have 200,000
+/* The time limit of each step of the start, for the service manager. A busy machine can have 200,000
    processes. */
 #define STEP_USEC 180000000
 
@@ -40,7 +40,7 @@ struct fr_start {
 	struct fr_diag diag;
 
 	struct fr_deferred_calls deferred;
-	struct signalfd_siginfo signals[NSIG]; /* by number; ssi_signo 0: has not come */
+	struct signalfd_siginfo signals[NSIG]; /* by signal number; ssi_signo 0: the signal has not come */
 	bool term;
 };
 
@@ -79,8 +79,8 @@ static int open_parts(struct fr_daemon *m, struct fr_diag *d)
 	return r;
 }
 
-/* Open the parts with the configuration of the daemon. If that fails, and there is a history that would be
-   lost, open them with the configuration of the previous instance. */
+/* Open the parts with the configuration of the daemon. If this fails, and there is a history that would be
+   lost, open the parts with the configuration of the previous instance. */
 static int open_stages(struct fr_daemon *m, struct fr_start *s)
 {
 	struct fr_diag why = {0};

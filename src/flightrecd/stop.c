@@ -10,7 +10,7 @@
 
 #include <systemd/sd-daemon.h>
 
-/* Make the last dump. A person may have stopped the recorder in order to look at the history. */
+/* Make the last dump, because a person can have stopped the recorder in order to look at the history. */
 static void submit_final_dump(struct fr_daemon *m, const char *reason)
 {
 	struct fr_cause cause = {
@@ -29,8 +29,8 @@ static void submit_final_dump(struct fr_daemon *m, const char *reason)
 }
 
 /* At the end of the service the ring is lost, so a last dump is needed. At a restart, the next instance
-   adopts the ring. If systemd does not tell which of the two happens, assume the end: a dump that nobody
-   needs does less harm than a lost ring. */
+   adopts the ring. If systemd does not say whether the service ends or restarts, assume the end: an
+   unnecessary dump does less harm than a lost ring. */
 bool fr_daemon_service_ends(void)
 {
 	enum fr_service_job job;
@@ -48,7 +48,7 @@ void fr_daemon_stop(struct fr_daemon *m, enum fr_stop how)
 	if (how == FR_STOP_CLEAN && fr_daemon_service_ends())
 		how = FR_STOP_DUMP;
 	m->stop = how;
-	fr_daemon_triggers_close(m); /* so that no trigger makes a dump after the last one */
+	fr_daemon_triggers_close(m); /* so that no trigger makes a dump after the last dump */
 	if (how == FR_STOP_MERGE)
 		submit_final_dump(m, "stop and merge");
 	else if (how == FR_STOP_DUMP)

@@ -44,7 +44,7 @@ static int on_join(
 	return r;
 }
 
-/* Returns how much time before now the ring covers. */
+/* Returns the age of the oldest sample in the ring, or 0 if there is no sample. */
 static uint64_t on_ring_span(void *ctx)
 {
 	const uint64_t now_ns = fr_monotonic_ns();
@@ -86,7 +86,7 @@ static void on_settled(void *ctx)
 }
 
 /* Returns the settings of [Triggers]. In a personal recorder, or if only a command or tasks are recorded, a
-   built-in probe is armed only if it has a section: anomalies of the rest of the machine shall make no
+   built-in probe is armed only if it has a section: anomalies of the rest of the machine must make no
    dumps. */
 static struct fr_triggers_config of_all(const struct fr_config *c)
 {

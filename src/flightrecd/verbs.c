@@ -80,7 +80,7 @@ int fr_verbs_serve(struct fr_daemon *m, struct fr_diag *d)
 
 	if (!m->config->socket[0])
 		return 0;
-	/* Copies, because a reload may replace the strings of the configuration. */
+	/* The server gets copies, because a reload can replace the strings of the configuration. */
 	config.path = m->socket = strdup(m->config->socket);
 	config.group = m->group = strdup(m->config->group);
 	if (!m->socket || !m->group)

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The methods of the control socket (control/io.flightrec.Recorder.varlink describes them). Main thread. */
+/* The methods of the control socket (control/io.flightrec.Recorder.varlink describes them). Only the main
+   thread calls these functions. */
 
 #include "flightrecd/daemon.h"
 
-/* Serve the control socket, if the configuration has one. Returns 0 or a negative errno with D. */
+/* Serve the control socket, if the configuration has one. Returns 0; or a negative errno, with a message in
+   D. */
 int fr_verbs_serve(struct fr_daemon *daemon, struct fr_diag *d);
 
 /* The parameters that a method knows. */

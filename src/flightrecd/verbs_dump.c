@@ -130,7 +130,7 @@ static void verb_dump(void *ctx, struct fr_call *call, const cJSON *parameters)
 }
 
 /* Returns a copy of the parameter "ids", or, if "all" is true, the ids of all dumps that wait. Returns NULL
-   if neither or both of the two parameters are given. */
+   if neither "ids" nor "all" is given, or if both are given. */
 static cJSON *ids_to_cancel(struct fr_daemon *m, const cJSON *parameters)
 {
 	const cJSON *given = cJSON_GetObjectItemCaseSensitive(parameters, "ids"), *item;
@@ -151,8 +151,8 @@ static cJSON *ids_to_cancel(struct fr_daemon *m, const cJSON *parameters)
 	return ids;
 }
 
-/* If one of the dumps cannot be canceled, the others are canceled nevertheless. With "all", it is not an
-   error if a dump cannot be canceled, for example because it is of another user. */
+/* If one of the dumps cannot be canceled, the other dumps are canceled nevertheless. With "all", it is not an
+   error if a dump cannot be canceled, for example because the dump belongs to another user. */
 static void verb_cancel(void *ctx, struct fr_call *call, const cJSON *parameters)
 {
 	cJSON *ids = ids_to_cancel(ctx, parameters), *reply, *canceled, *item;

@@ -11,12 +11,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The largest number of decisions in a reply. So many fit into FR_WIRE_MAX_REPLY, because each takes a few
-   KiB at most. */
+/* The largest number of decisions in a reply. A decision says whether an anomaly made a dump, and why. This
+   number of decisions fits into FR_WIRE_MAX_REPLY, because each decision takes a few KiB at most. */
 #define DECISIONS_MAX FR_DECISIONS_REMEMBERED
 
-/* Returns whether the daemon is stopping: there are no triggers any more then. If this returns true, CALL has
-   been answered. */
+/* Returns whether the daemon is stopping, and has no triggers any more. If the function returns true, it has
+   answered CALL. */
 static bool is_stopping(const struct fr_daemon *m, struct fr_call *call)
 {
 	struct fr_diag d = {0};

@@ -8,8 +8,8 @@
 #define FEEDS 4
 #define SLACK_NS (2 * FR_NSEC_PER_SEC)
 
-/* Only the recorder thread counts. If the disk hangs, this is not a reason to kill the recorder: the dump
-   waits in memory. */
+/* Returns whether the recorder thread works. The other threads do not matter: a thread that waits for a disk
+   that hangs is not a reason to kill the recorder, because the dump waits in memory. */
 static bool is_draining(const struct fr_daemon *m)
 {
 	return fr_monotonic_ns() - fr_recorder_last_round_ns(m->recorder) <

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Describes a cause as JSON, and as fields of a journal entry. */
+/* Describes a cause (the description of an anomaly) as JSON, and as fields of a journal entry. */
 
 #include "base/log.h"
 #include "source/cause.h"
@@ -9,13 +9,13 @@
 #include <cjson/cJSON.h>
 #include <sys/types.h>
 
-/* Returns CAUSE as the object that sidecars and replies have. Members that are not known are left out. UID:
-   the user who asked; (uid_t)-1: no user. Returns NULL if there is no memory. */
+/* Returns CAUSE as the object that sidecars and replies have. Members that are not known are left out. UID is
+   the user who asked for the dump, or (uid_t)-1 if no user asked. Returns NULL if there is no memory. */
 cJSON *fr_cause_json(const struct fr_cause *cause, uid_t uid);
 
-/* Returns the JSON of a new dump. The member "cause" is FIRST, the cause that made the dump. The array
-   "causes" also begins with FIRST; causes that are coalesced later are added to the array. Returns NULL if
-   there is no memory. */
+/* Returns the JSON of a new dump. The parameter `first` is the cause that made the dump. The JSON has it as
+   the member "cause", and as the first item of the array "causes". Causes that join the dump while it waits
+   are added to this array. Returns NULL if there is no memory. */
 cJSON *fr_cause_new_meta(const struct fr_cause *first, uid_t uid, const char *boot_id);
 
 #define FR_CAUSE_FIELDS 10

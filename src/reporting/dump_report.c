@@ -70,7 +70,8 @@ void fr_dump_log(const struct fr_dump_job *job, const char *configured)
 cJSON *fr_dump_reply(const struct fr_dump_job *job, const char *directory)
 {
 	_cleanup_free_ char *path = NULL;
-	/* The reply has the members of the sidecar, so that a person reads the same words in both. */
+	/* The reply has the members of the sidecar, so that a person reads the same words in the reply and in
+	   the sidecar. */
 	cJSON *reply = cJSON_Duplicate(job->meta, true);
 
 	if (asprintf(&path, "%s/%s", job->directory ? job->directory : directory, job->result.name) >= 0)

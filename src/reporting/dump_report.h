@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Reports the outcome of a job of the dumper, in the log and to the clients that wait. Main thread. */
+/* Reports the outcome of a job of the dumper, in the log and to the clients that wait. A job is a dump, or
+   another task like the removal of old dumps. Only the main thread calls these functions. */
 
 #include "dumper/dumper.h"
 
 #include <cjson/cJSON.h>
 
-/* Log the outcome of the dump JOB. DIRECTORY: the configured directory. */
+/* Log the outcome of the dump JOB. DIRECTORY is the configured directory. */
 void fr_dump_log(const struct fr_dump_job *job, const char *directory);
-/* Return the reply to the clients that wait for JOB, which has succeeded: fr_dump_reply() for a dump,
-   fr_vacuum_reply() for a job of another kind. The caller deletes the reply. */
+/* Return the reply to the clients that wait for JOB, when JOB has succeeded. fr_dump_reply() is for a dump,
+   and fr_vacuum_reply() is for a job of another kind. The caller deletes the reply. */
 cJSON *fr_dump_reply(const struct fr_dump_job *job, const char *directory);
 cJSON *fr_vacuum_reply(const struct fr_dump_job *job);
 /* Returns why JOB failed, for the clients that wait for it. */

@@ -12,7 +12,7 @@
 
 #define CONNECTIONS_MAX 8
 #define CONNECTION_BYTES (16u << 10) /* memory of a connection: head of the request, and buffer to send */
-#define TIMEOUT_S 10		     /* a connection without progress for this time is closed */
+#define TIMEOUT_S 10		     /* a connection is closed after this time without progress */
 #define CONTENT_TYPE "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 struct fr_http {
@@ -59,8 +59,8 @@ static enum MHD_Result answer_metrics(struct fr_http *h, struct MHD_Connection *
 	return answer(connection, MHD_HTTP_OK, response, CONTENT_TYPE);
 }
 
-/* The library calls this once for the head of a request, then once for each part of the body, and once more
-   at the end of the request. */
+/* The library calls this function once for the head of a request, then once for each part of the body, and
+   once more at the end of the request. */
 static enum MHD_Result on_request(void *ctx, struct MHD_Connection *connection, const char *url,
 	const char *method, const char *version, const char *body, size_t *body_len, void **state)
 {

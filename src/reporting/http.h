@@ -15,11 +15,12 @@ struct fr_http;
 /* Append the text of a reply, without a NUL, to RET, which is empty. Returns 0 or a negative errno. */
 typedef int (*fr_http_text)(void *ctx, struct fr_buf *ret);
 
-/* Listen on ADDRESS. Returns 0 or -ENOMEM. If it is not possible to listen on ADDRESS, this logs the reason
-   and also returns 0: the recorder then records without metrics, and fr_http_notice() returns the reason. */
+/* Listen on ADDRESS. Returns 0 or -ENOMEM. If it is not possible to listen on ADDRESS, this function also
+   returns 0, and logs the reason. In this case, the recorder records without metrics, and fr_http_notice()
+   returns the reason. */
 int fr_http_open(
 	sd_event *event, const char *address, fr_http_text make_text, void *ctx, struct fr_http **ret);
-/* NULL-safe; returns NULL. */
+/* H may be NULL. Returns NULL. */
 struct fr_http *fr_http_close(struct fr_http *h);
 /* Returns the reason why H does not listen, or NULL if it listens or H is NULL. */
 const char *fr_http_notice(const struct fr_http *h);

@@ -9,8 +9,8 @@ static void add_counters(uint64_t sum[static _FR_LOSS_MAX], const uint64_t lost[
 		sum[i] += lost[i];
 }
 
-/* Add the losses that belong to no event: those of the ring, of the tracker and of the dumper, and those of
-   earlier instances and captures. */
+/* Add the losses that belong to no event: the losses of the ring, of the tracker and of the dumper, and the
+   losses of earlier instances and captures. */
 static void add_common(const struct fr_loss_counters *c, uint64_t sum[static _FR_LOSS_MAX])
 {
 	struct fr_history_stats history;
@@ -58,8 +58,8 @@ uint64_t fr_losses_total(const struct fr_loss_counters *c)
 	return sum;
 }
 
-/* Add an object for a loss to ARRAY. EVENT NULL: the loss belongs to no event. Returns the object. If COUNT
-   is 0, adds nothing and returns NULL. */
+/* Add an object for a loss to ARRAY. EVENT is NULL if the loss belongs to no event. Returns the object. If
+   COUNT is 0, adds nothing and returns NULL. */
 static cJSON *add_loss(cJSON *array, enum fr_loss cause, const char *event, int cpu, uint64_t count)
 {
 	cJSON *o;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Adds up the losses of the whole recorder: each part counts its own losses. Any thread may call these
-   functions as long as the parts in struct fr_loss_counters exist. */
+/* Adds up the losses of the whole recorder, because each part of the recorder counts its own losses. A loss
+   is data that should be in a dump and is not. Any thread may call these functions as long as the parts in
+   struct fr_loss_counters exist. */
 
 #include "base/loss.h"
 #include "capture/capture.h"
@@ -13,20 +14,20 @@
 #include <cjson/cJSON.h>
 
 struct fr_loss_counters {
-	const struct fr_capture *capture; /* all borrowed */
+	const struct fr_capture *capture; /* all pointers are borrowed */
 	struct fr_history *history;
 	struct fr_tracker *tracker;
 	struct fr_dumper *dumper;    /* NULL: not started yet */
 	const uint64_t *lost_before; /* _FR_LOSS_MAX losses of earlier instances and captures */
 };
 
-/* Add what event E lost on all CPUs to SUM. */
+/* Add the losses of the event E on all CPUs to SUM. */
 void fr_losses_add_event(const struct fr_capture *c, size_t e, uint64_t sum[static _FR_LOSS_MAX]);
-/* Set RET to the number of losses of each cause: of all events on all CPUs, and of the other parts. */
+/* For each cause, set RET to the number of losses of all events on all CPUs and of all other parts. */
 void fr_losses_sum(const struct fr_loss_counters *c, uint64_t ret[static _FR_LOSS_MAX]);
 /* Returns the sum of the losses of all causes. */
 uint64_t fr_losses_total(const struct fr_loss_counters *c);
 /* Add "losses" to META: an array of {cause, event, cpu, count}. A loss that belongs to no event has no
-   "event" and no "cpu". GAPS_NS: the time that was not recorded because of restarts; the loss of the cause
-   `restart` gets it as "seconds". */
+   "event" and no "cpu". GAPS_NS is the time that was not recorded because of restarts. The loss with the
+   cause "restart" has this time as "seconds". */
 void fr_losses_add_json(const struct fr_loss_counters *c, uint64_t gaps_ns, cJSON *meta);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The names follow the rules of Prometheus: a prefix, base units, _total for counters. While the recorder
- * runs, each family keeps the names of its labels, except that SERIES_MAX can remove the label `cpu`.
+ * runs, the samples of a family always have the same labels. Only flightrec_samples is an exception: its
+ * label `cpu` is left out if there would be more than SERIES_MAX series.
  */
 #include "base/cleanup.h"
 #include "base/loss.h"
@@ -11,9 +12,9 @@
 #include <errno.h>
 #include <string.h>
 
-/* The family flightrec_samples has one series for each event and CPU. If these were more series than this
-   limit, the family has only one series for each event: the text has to fit into a reply, and a collector
-   needs memory for each series. */
+/* The largest number of series of the family flightrec_samples. The family normally has one series for each
+   event and CPU. If this number would be above the limit, the family has only one series for each event. The
+   reasons for the limit: the text has to fit into a reply, and a collector needs memory for each series. */
 #define SERIES_MAX 10000
 
 #define NO_LABELS ((const struct fr_label[FR_LABELS_MAX]){{0}})
@@ -41,7 +42,8 @@ static void seconds(
 	fr_openmetrics_seconds(o, NO_LABELS, ns);
 }
 
-/* Returns whether an earlier event has the same name as EVENT. The samples of both are then in one series. */
+/* Returns whether an earlier event has the same name as EVENT. If so, the samples of both events are in one
+   series. */
 static bool is_repeated(const struct fr_capture *c, size_t event)
 {
 	for (size_t e = 0; e < event; e++)
@@ -97,7 +99,8 @@ static void add_events(struct fr_openmetrics *o, const struct fr_capture *c)
 static void add_losses(struct fr_openmetrics *o, const struct fr_view *v)
 {
 	fr_openmetrics_family(o, "flightrec_lost", FR_METRIC_COUNTER, NULL,
-		"What was lost, by cause: records, or times that the kernel throttled an event.");
+		"Losses, by cause. The unit is records. For the cause throttled, it is how often the kernel "
+		"throttled an event. For causes like restart, it is how often this happened.");
 	for (int i = 0; i < _FR_LOSS_MAX; i++)
 		fr_openmetrics_u64(o, LABEL("cause", fr_loss_name(i)), v->lost[i]);
 }
@@ -110,12 +113,13 @@ static void add_ring(struct fr_openmetrics *o, const struct fr_view *v)
 	gauge(o, "flightrec_ring_used_bytes", "bytes", "Bytes of the ring in use.", s->used_bytes);
 	gauge(o, "flightrec_ring_raw_bytes", "bytes", "Uncompressed size of the records in the ring.",
 		s->raw_bytes);
-	gauge(o, "flightrec_ring_pinned_bytes", "bytes", "Bytes of the ring that dumps pin.",
+	gauge(o, "flightrec_ring_pinned_bytes", "bytes", "Bytes of the ring that are pinned by dumps.",
 		s->pinned_bytes);
 	seconds(o, "flightrec_ring_span_seconds", FR_METRIC_GAUGE,
 		"Time from the oldest to the newest sample in the ring.", s->last_ns - s->first_ns);
 	gauge(o, "flightrec_ring_samples", NULL, "Samples in the ring.", s->samples);
-	counter(o, "flightrec_ring_evicted_samples", "Samples that made room for newer ones.",
+	counter(o, "flightrec_ring_evicted_samples",
+		"Samples that were evicted from the ring to make room for newer samples.",
 		s->samples_evicted);
 	seconds(o, "flightrec_ring_compression_seconds", FR_METRIC_COUNTER,
 		"Time spent compressing the ring.", s->compress_ns);
@@ -157,7 +161,7 @@ static void add_dumps(struct fr_openmetrics *o, const struct fr_view *v)
 	counter(o, "flightrec_dumps_not_durable", "Dumps whose directory could not be synced.",
 		v->counters->dumps_not_durable);
 	gauge(o, "flightrec_dumps_queued", NULL, "Dumps that wait or are being written.", s->queued);
-	gauge(o, "flightrec_dumps_kept_bytes", "bytes", "Bytes of the ring that a kept dump pins.",
+	gauge(o, "flightrec_dumps_kept_bytes", "bytes", "Bytes of the ring that are pinned by a kept dump.",
 		s->kept ? s->kept_bytes : 0);
 }
 
@@ -169,19 +173,23 @@ static void add_suppressed(struct fr_openmetrics *o, const struct fr_trigger_inf
 
 static void add_triggers(struct fr_openmetrics *o, const struct fr_view *v)
 {
-	enum { COUNT, SUPPRESSED, STATE };
+	enum {
+		COUNT,	    /* how often the policy has returned the verdict `value` for the trigger */
+		SUPPRESSED, /* how often the trigger made no dump, for each reason; `value` is not used */
+		STATE,	    /* 1 if the trigger is in the state `value`, else 0 */
+	};
 	static const struct {
 		const char *name, *help;
-		int kind, value; /* COUNT: of this verdict; STATE: 1 if the trigger is in this state */
+		int kind, value; /* `kind`: COUNT, SUPPRESSED or STATE */
 	} families[] = {
 		{"flightrec_trigger_fired", "Anomalies that made a dump.", COUNT, FR_VERDICT_FIRE},
-		{"flightrec_trigger_joined", "Anomalies that shared a dump.", COUNT, FR_VERDICT_COALESCE},
-		{"flightrec_trigger_suppressed", "Anomalies that made no dump, by the reason.", SUPPRESSED,
-			0},
-		{"flightrec_trigger_armed", "Whether a trigger is armed.", STATE, FR_TRIGGER_ARMED},
-		{"flightrec_trigger_failed", "Whether a trigger could not be armed.", STATE,
+		{"flightrec_trigger_joined", "Anomalies that joined a dump that was waiting.", COUNT,
+			FR_VERDICT_COALESCE},
+		{"flightrec_trigger_suppressed", "Anomalies that made no dump, by reason.", SUPPRESSED, 0},
+		{"flightrec_trigger_armed", "1 if a trigger is armed, else 0.", STATE, FR_TRIGGER_ARMED},
+		{"flightrec_trigger_failed", "1 if a trigger could not be armed, else 0.", STATE,
 			FR_TRIGGER_FAILED},
-		{"flightrec_trigger_arming", "Whether a trigger is still being armed.", STATE,
+		{"flightrec_trigger_arming", "1 if a trigger is still being armed, else 0.", STATE,
 			FR_TRIGGER_ARMING},
 	};
 	const size_t n = v->triggers ? fr_triggers_count(v->triggers) : 0;
@@ -204,8 +212,8 @@ static void add_triggers(struct fr_openmetrics *o, const struct fr_view *v)
 	}
 }
 
-/* Returns the clock of the kernel for the CPU time of our thread TID: the clock that pthread_getcpuclockid()
-   returns for this thread. */
+/* Returns the clock of the kernel for the CPU time of the thread TID of this process. This is the clock that
+   pthread_getcpuclockid() returns for this thread. */
 static clockid_t cpu_clock_of(pid_t tid)
 {
 	return (clockid_t)(~(unsigned)tid << 3 | 6);
@@ -220,7 +228,7 @@ static void add_self(struct fr_openmetrics *o, const struct fr_view *v)
 			fr_openmetrics_seconds(o, LABEL("thread", v->threads[i].name),
 				fr_now_ns(cpu_clock_of(v->threads[i].tid)));
 	seconds(o, "flightrec_process_cpu_seconds", FR_METRIC_COUNTER,
-		"CPU time of the recorder, with the kernel's workers for its writes.",
+		"CPU time of the recorder, including the kernel threads that do its writes.",
 		fr_now_ns(CLOCK_PROCESS_CPUTIME_ID));
 	gauge(o, "flightrec_resident_bytes", "bytes", "Resident memory of the recorder.",
 		fr_resident_bytes());
@@ -231,13 +239,15 @@ static void add_frequency(struct fr_openmetrics *o, const struct fr_view *v)
 	const struct fr_frequency *f = v->frequency;
 
 	gauge(o, "flightrec_frequency_divisor", NULL,
-		"Divisor of the sampling frequencies, to keep CPUBudget=.", f->budget.divisor);
+		"Number by which the configured sampling frequencies are divided now, to keep CPUBudget=.",
+		f->budget.divisor);
 	fr_openmetrics_family(o, "flightrec_frequency_steps", FR_METRIC_COUNTER, NULL,
-		"Steps of the sampling frequencies, to keep CPUBudget=.");
+		"How often the sampling frequencies were lowered or raised, to keep CPUBudget=.");
 	fr_openmetrics_u64(o, LABEL("direction", "down"), f->down);
 	fr_openmetrics_u64(o, LABEL("direction", "up"), f->up);
 	gauge(o, "flightrec_over_budget", NULL,
-		"Whether the recorder takes more than CPUBudget=, and no frequency is left to step down.",
+		"1 if the recorder takes more than CPUBudget= and no sampling frequency can be lowered any "
+		"more, else 0.",
 		f->budget.is_exhausted);
 }
 
@@ -249,7 +259,7 @@ int fr_metrics(const struct fr_view *v, struct fr_buf *ret)
 	fr_openmetrics_family(&o, "flightrec_build", FR_METRIC_INFO, NULL, "The recorder's version.");
 	fr_openmetrics_u64(&o, LABEL("version", FR_VERSION), 1);
 	seconds(&o, "flightrec_start_time_seconds", FR_METRIC_GAUGE,
-		"When this recorder was started, since the epoch.", v->started.realtime_ns);
+		"Time when this recorder was started, in seconds since the epoch.", v->started.realtime_ns);
 	add_events(&o, v->capture);
 	add_losses(&o, v);
 	add_ring(&o, v);

@@ -24,7 +24,7 @@ struct fr_openmetrics {
 	struct fr_buf text;
 	const char *family;
 	enum fr_metric_type type;
-	int code; /* 0; after -ENOMEM nothing is added any more */
+	int code; /* 0 or -ENOMEM; after -ENOMEM nothing is added any more */
 };
 
 struct fr_label {
@@ -41,7 +41,8 @@ void fr_openmetrics_family(struct fr_openmetrics *o, const char *name, enum fr_m
    labels. */
 void fr_openmetrics_u64(
 	struct fr_openmetrics *o, const struct fr_label labels[static FR_LABELS_MAX], uint64_t value);
-/* Like fr_openmetrics_u64(), but the value is NS, written as seconds with nine decimals. */
+/* Do the same as fr_openmetrics_u64(), but the value is the time NS, written as seconds with nine
+   decimals. */
 void fr_openmetrics_seconds(
 	struct fr_openmetrics *o, const struct fr_label labels[static FR_LABELS_MAX], uint64_t ns);
 /* End the text. Returns 0, or -ENOMEM if this or an earlier call found no memory. */

@@ -9,7 +9,7 @@ void fr_rates_tick(struct fr_rates *r, const struct fr_capture *capture)
 	struct fr_counter_snapshot *s = &r->newer;
 	struct fr_counter counter;
 
-	if (s->time_ns) { /* the memory of the older snapshot is used for the new one */
+	if (s->time_ns) { /* the memory of the older snapshot is used for the new snapshot */
 		const struct fr_counter_snapshot older = r->older;
 
 		r->older = *s;

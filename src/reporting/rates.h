@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Keeps two snapshots of the counters. From the older one and the present counters, `status` computes rates.
-   Main thread. */
+/* Keeps two snapshots of the counters. `status` computes rates from the older snapshot and the current
+   counters. Only the main thread calls these functions. */
 
 #include "base/clock.h"
 #include "capture/capture.h"
@@ -22,10 +22,10 @@ struct fr_rates {
 	struct fr_counter_snapshot older, newer;
 };
 
-/* Take a snapshot of the counters. Call it every FR_RATE_PERIOD_NS. */
+/* Take a snapshot of the counters. Call this function every FR_RATE_PERIOD_NS. */
 void fr_rates_tick(struct fr_rates *r, const struct fr_capture *capture);
-/* Drop both snapshots. Call this when another capture replaces the capture of the snapshots. */
+/* Drop both snapshots. Call this function when another capture replaces the capture of the snapshots. */
 void fr_rates_reset(struct fr_rates *r);
-/* Returns the snapshot from which rates are computed: the older one, or, if there is only one, that one. If
-   there is none, the members of the returned snapshot are 0. */
+/* Returns the snapshot from which rates are computed: the older snapshot, or the only snapshot. If there is
+   no snapshot, the members of the returned snapshot are 0. */
 const struct fr_counter_snapshot *fr_rates_base(const struct fr_rates *r);

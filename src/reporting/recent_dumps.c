@@ -9,7 +9,7 @@
 /* How many dumps are remembered. Older dumps stay in the directory, but are not in the list. */
 #define DUMPS_REMEMBERED 256
 /* The limit of the list in bytes. A list of this size, with the commas between the dumps, fits into a reply.
-   Without a limit it would not always fit, because each dump of a large machine can have thousands of
+   Without a limit, a list would not always fit, because each dump of a large machine can have thousands of
    losses. */
 #define LIST_BYTES (3u << 20)
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Remembers the dumps of this instance, for `flightrecctl list` and `status`. Main thread. */
+/* Remembers the dumps of this instance, for `flightrecctl list` and `status`. Only the main thread calls
+   these functions. */
 
 #include "dumper/dumper.h"
 
@@ -17,7 +18,7 @@ struct fr_recent_dumps {
 void fr_recent_dumps_add(struct fr_recent_dumps *r, const struct fr_dump_job *job);
 /* Forget the file NAME, which was removed. */
 void fr_recent_dumps_forget(struct fr_recent_dumps *r, const char *name);
-/* Returns an array of the newest dumps, as many as fit into one reply, oldest first. The caller deletes the
+/* Returns an array of the newest dumps that fit into one reply, oldest first. The caller deletes the
    array. */
 cJSON *fr_recent_dumps_list(const struct fr_recent_dumps *r);
 void fr_recent_dumps_deinit(struct fr_recent_dumps *r);

@@ -164,7 +164,7 @@ static void add_writing(cJSON *dumps, const struct fr_dumper_stats *s, uint64_t 
 		return;
 	o = cJSON_AddObjectToObject(dumps, "writing");
 	cJSON_AddStringToObject(o, "file", s->writing_name);
-	/* The write may have begun after NOW_NS was read. */
+	/* The write can have begun after now_ns was read. */
 	cJSON_AddNumberToObject(o, "seconds",
 		now_ns > s->writing_since_ns ? (double)(now_ns - s->writing_since_ns) / 1e9 : 0);
 }

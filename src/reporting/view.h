@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Everything that the recorder reports, read at one time. The daemon sets the members. `status` and the
- * metrics are made from this struct and from nothing else. Pointers are borrowed, except where a comment says
- * otherwise. Main thread.
+ * Everything that the recorder reports, read at one moment. The daemon sets the members. `status` and the
+ * metrics are made from this struct only. Pointers are borrowed, except where a comment says otherwise. Only
+ * the main thread uses this code.
  */
 
 #include "base/clock.h"
@@ -55,18 +55,18 @@ struct fr_view {
 	cJSON *waiting;		/* array of the dumps that wait; fr_status() takes it over */
 	const cJSON *last_dump; /* outcome of the newest job; NULL: none yet */
 	const char *writer;	/* how the newest file was written; "": none yet */
-	/* Each of these three tells why something is not as configured. If `code` is 0, it is as
-	   configured. */
+	/* Each of the next three members says why something is not as configured. If its `code` is 0, there
+	   is no such problem. */
 	const struct fr_diag *refused;	      /* why the configuration in the files is not in force */
 	const struct fr_diag *ring_kept;      /* RingSize= */
 	const struct fr_diag *no_collector;   /* CacheObjects= */
-	pid_t disturbed_pid;		      /* as in struct fr_recording */
+	pid_t disturbed_pid;		      /* see struct fr_recording */
 	const char *notices[FR_VIEW_NOTICES]; /* notices of other parts; NULL: none */
 };
 
 /* Returns the object "status" of the control socket. The caller deletes it. */
 cJSON *fr_status(const struct fr_view *v);
-/* Returns the whole reply to `status` during a start; the caller deletes it. DOING: what the start does
+/* Returns the whole reply to `status` during a start; the caller deletes it. DOING says what the start does
    now. */
 cJSON *fr_status_of_start(const struct fr_clock_pair *begun, const char *doing);
 /* Add to STATUS the array "notices", with a text for each thing that is not as it should be. If the
