@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A real server on a socket in its own directory. It has methods for each way in which a call can end. */
+/* A real control server on a socket in its own directory. It has a method for each way in which a call can
+   end. */
 
 #include "../unit.h"
 #include "base/clock.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The list of triggers, and the decisions about their anomalies. */
+/* Tests of the list of triggers, and of the decisions about their anomalies. */
 #include "scene.h"
 #include "source/probes.h"
 
@@ -99,7 +99,7 @@ TEST(failed_trigger_does_not_affect_others)
 	d = (struct fr_diag){0};
 	assert_int_equal(fr_triggers_enable(s->t, "nobody", true, &d), -ENOENT);
 	assert_non_null(strstr(d.what, "nobody"));
-	/* With the next configuration, a trigger is enabled or disabled as the configuration says. */
+	/* After the next configuration, each trigger is enabled or disabled as the configuration says. */
 	configure(s, c, 2);
 	assert_int_equal(info(s, "b").state, FR_TRIGGER_ARMED);
 	assert_int_equal(info(s, "a").state, FR_TRIGGER_FAILED);
