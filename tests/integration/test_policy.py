@@ -198,7 +198,7 @@ def test_triggers_that_see_one_anomaly_share_a_file(recorder, state_dir):
     sample for each anomaly, and its window contains the windows of all three triggers."""
     m = Machine(recorder, state_dir, "[Trigger a]\nApplication=yes\n[Trigger b]\nApplication=yes\nWindow=40s\n"
                                      "[Trigger c]\nApplication=yes\n[Trigger d]\nApplication=yes\nWindow=all\nCooldown=0\n")
-    # So that the recorder receives all three anomalies at once, even if this process is delayed between two of them.
+    # Stopped, so that the recorder receives all three anomalies at once, even if this process is delayed between them.
     m.d.signal(signal.SIGSTOP)
     for name in "abc":
         m.send(name)

@@ -116,7 +116,7 @@ def test_a_datagram_of_an_application_is_shown_everywhere(triggers, application)
     until_file(d, "shop")
     shown = next_line(watcher)
     made = d.decisions("shop")[-1]
-    t = until("two anomalies", lambda: (t := d.trigger("shop"))["fired"] + t["cooled"] + sum(t["suppressed"].values()) == 2 and t)
+    t = until("2 anomalies", lambda: (t := d.trigger("shop"))["fired"] + t["cooled"] + sum(t["suppressed"].values()) == 2 and t)
     table = d.ctl("triggers").out
     why = d.ctl("why").out
     info = d.ctl("info", "latest").out
