@@ -12,7 +12,7 @@ from harness import BIN, FULL, load, must, program, run, triggers_config, until
 
 OBJECTS = BIN.parent / "tests/unit/source/bpf"
 # Numbers of anomalies. The load makes a million anomalies in a minute.
-FIRST = 20000  # after so many anomalies, the policy permits no more dumps, and the recorder has all memory that it needs
+FIRST = 20000  # after this number of anomalies, the policy permits no more dumps, and the recorder has all memory that it needs
 STORM = 1000000 if FULL else 60000
 # A copy of frtest-provoke with another name, because other tests can run frtest-provoke at the same time.
 COMM = "frtest-storming"

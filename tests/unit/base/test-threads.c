@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* Tests of the rules about threads: each function runs only on its threads, and aborts if it runs on
-   another. */
+/* Tests of the thread contract (base/thread.h): a function aborts if it runs on a thread that must not call
+   it. */
 
 #include "../unit.h"
 #include "base/cleanup.h"
