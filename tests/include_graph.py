@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The include graph of src/: folders and files form no circle.
+"""Checks that the includes of the folders and files of src/ form no circle.
 
-A file is X.c, X.h and their private header (X_private.h, X_internal.h). Exits with 1 and prints each circle
-where there is one; --print shows the arrows of the folders from the top down.
+One file of this graph is X.c, X.h and their private header (X_private.h, X_internal.h). If there are circles, prints them and
+exits with 1. --print shows the arrows between the folders from the top down.
 """
 import argparse
 import collections
@@ -16,8 +16,8 @@ PRIVATE = re.compile(r"_(private|internal)$")
 
 
 def name_of(path):
-    """Returns the file to which PATH belongs: dump/frames for src/dump/frames_private.h; X/X for the private header of a folder
-    X."""
+    """Returns the file to which PATH belongs, for example dump/frames for src/dump/frames_private.h. The private header of a
+    folder X belongs to X/X."""
     stem = PRIVATE.sub("", path.stem) if path.stem not in ("internal", "private") else path.parent.name
     return f"{path.parent.name}/{stem}"
 
@@ -26,7 +26,7 @@ def read_graph(root):
     paths = [p for p in sorted(root.glob("*/*")) if p.suffix in (".c", ".h") and not p.name.endswith(".bpf.c")]
     files = collections.defaultdict(set)
     for path in paths:
-        files[name_of(path)]  # a file without includes is a node as well
+        files[name_of(path)]  # makes a node also for a file without includes
         for include in INCLUDE.findall(path.read_text()):
             target = root / include
             if target.exists() and name_of(target) != name_of(path):
@@ -39,7 +39,7 @@ def read_graph(root):
 
 
 def find_circles(graph):
-    """Returns the strongly connected components of more than one node, by Tarjan's algorithm."""
+    """Returns the strongly connected components that have more than one node, by Tarjan's algorithm."""
     index, low, stack, circles = {}, {}, [], []
 
     def visit(node):

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Adds up the results of several test runners in one line: N passed, N failed, N skipped.
+"""Prints the sum of the results of several test runners in one line: N passed, N failed, N skipped.
 
-Usage: summary.py DIRECTORY SKIPS. DIRECTORY has JUnit files (*.xml, of ctest and pytest), lint.txt with lines "passed NAME"
-or "failed NAME", and stages.txt with lines "SECONDS STAGE". An empty or broken file means that its runner did not end, and
-counts as one failure. SKIPS lists the tests that may be skipped. As root, any other skipped test fails the suite.
+Usage: summary.py DIRECTORY SKIPS. DIRECTORY has JUnit files (*.xml, of ctest and pytest), lint.txt with lines "passed NAME" or
+"failed NAME", and stages.txt with lines "SECONDS STAGE". An empty or broken file means that its runner did not end, and counts
+as one failure. SKIPS lists the tests that may be skipped. As root, any other skipped test fails the suite.
 """
 import os
 import sys
@@ -18,7 +18,7 @@ Case = namedtuple("Case", "name outcome seconds")
 
 def from_junit(path):
     for case in ET.parse(path).getroot().iter("testcase"):
-        module = (case.get("classname") or "").rpartition(".")[2]  # of pytest: tests.integration.test_x
+        module = (case.get("classname") or "").rpartition(".")[2]  # for pytest: tests.integration.test_x
         name = f"{module}::{case.get('name')}" if module.startswith("test_") else case.get("name")
         outcome = "passed"
         if case.find("skipped") is not None or case.get("status") in ("disabled", "notrun"):

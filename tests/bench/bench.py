@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""flightrecd against `perf record` and `perf record --overwrite`, in one run, with one load and as much ring memory.
+"""Compares flightrecd with `perf record` and `perf record --overwrite`, in one run, with the same load and the same amount of
+ring memory.
 
-Absolute figures differ from machine to machine and from run to run, so only ratios of figures of one run mean something.
+Absolute figures differ from machine to machine and from run to run. So only the ratio of two figures of the same run is useful.
 Each figure is the median of several turns. In each turn, the recorders run one after the other.
 """
 import argparse
@@ -15,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-import measure  # first, because it adds the folder of harness.py to sys.path
+import measure  # imported first, because it adds the folder of harness.py to sys.path
 import disk
 import storm
 import triggers
@@ -101,7 +102,7 @@ def ratios(result):
     }
 
 
-TARGETS = [  # what, limit, whether the limit is an upper limit, function that takes the value from the result
+TARGETS = [  # what is measured, limit, whether the limit is an upper limit, function that takes the value from the result
     ("own events", 0, True, lambda r: r["syscalls"][Flightrec.name]["own_events"]),
     ("recorder's ns per event", 60, True, lambda r: r["syscalls"][Flightrec.name]["cpu_ns_per_event"]),
     ("history per MiB against perf record --overwrite", 30, False,

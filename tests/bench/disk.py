@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Compares dumps with fio, and merges with cat: in turns, on the same file system, in one run."""
+"""Compares the speed of dumps with fio, and the speed of merges with cat. Both are measured in turns, on the same file system,
+in one run."""
 import json
 import os
 import shutil
@@ -14,7 +15,8 @@ TURNS = 3
 
 
 def fio_seconds(directory, size):
-    """Returns how long fio takes to write SIZE bytes and sync them, with the block size and depth of flightrec's file writer.
+    """Returns how many seconds fio takes to write and sync SIZE bytes, with the block size and queue depth of flightrec's file
+    writer.
 
     Returns None if fio is not installed.
     """
@@ -28,14 +30,16 @@ def fio_seconds(directory, size):
 
 
 def longest_period(daemon, action):
-    """Returns the recorder's longest drain period during ACTION. Each call of status begins a new measurement of it."""
+    """Returns the longest time, during ACTION, between two reads of the kernel rings by the recorder. Each call of status
+    begins a new measurement of this time."""
     daemon.status()
     action()
     return daemon.status()["self"]["longest_period_s"]
 
 
 def dump(work, args, *options):
-    """Measures dumps of a full ring: how fast they are while nothing else runs, and how they delay the drains under a load."""
+    """Measures dumps of a full ring: how fast they are while nothing else runs, and how much they delay the reads of the kernel
+    rings under a load."""
     ours, fio, closed, normal, during = [], [], [], [], []
 
     def make_dump():
@@ -69,7 +73,8 @@ def dump(work, args, *options):
 
 
 def merge(work, mib):
-    """Merges three files that overlap in time and have MIB in all, and compares the merge with cat of its output."""
+    """Merges three files that overlap in time and have MIB mebibytes together. Compares the time with that of cat for the
+    merged file."""
     ours, cat = [], []
     with new_directory(work) as directory:
         harness.must(harness.program("bench-generate"), directory, 3, mib // 3, 10, timeout=300)
@@ -94,7 +99,7 @@ def measure(work, args):
     return {"dump": dump(work, args), "dump_plain": dump(work, args, "--no-compression")}
 
 
-TARGETS = [  # what, limit, whether the limit is an upper limit, function that takes the value from the result
+TARGETS = [  # what is measured, limit, whether the limit is an upper limit, function that takes the value from the result
     ("dump, compressed: of fio's speed", 0.7, False, lambda r: r["disk"]["dump"]["of_fio"]),
     ("dump, plain: of fio's speed", 0.7, False, lambda r: r["disk"]["dump_plain"]["of_fio"]),
     ("trigger to window closed, ms", 5, True, lambda r: r["disk"]["dump"]["window_closed_ms"]),

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Writes large files for the merge, with the same structure as dumps: runs of two CPUs in turns, a side-band
- * record and a FINISHED_ROUND per MiB. The last OVERLAP-PERCENT (0) of each file are also in the next file.
- * Usage: bench-generate DIRECTORY FILES MIB-PER-FILE [OVERLAP-PERCENT]
+ * Writes large input files for flightrec-merge, with the same structure as dumps: runs of records of two CPUs
+ * in turns, and for each MiB a side-band record and a FINISHED_ROUND. The records in the last OVERLAP-PERCENT
+ * (default 0) of each file are also in the next file. Usage: bench-generate DIRECTORY FILES MIB-PER-FILE
+ * [OVERLAP-PERCENT]
  */
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -19,8 +20,8 @@
 #include <string.h>
 
 #define ROUND (1u << 20)
-#define RUN (48u << 10) /* bytes of one CPU, before a run of the other CPU */
-#define STEP_NS 400	/* between two records of a CPU */
+#define RUN (48u << 10) /* bytes of records of one CPU, before records of the other CPU follow */
+#define STEP_NS 400	/* time between two records of a CPU */
 #define CPUS 2
 
 struct record { /* has the size of a record of raw_syscalls:sys_enter */

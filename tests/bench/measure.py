@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The recorders that bench.py compares, as classes with the same methods, and the measurements of their ordinary work."""
+"""The recorders that bench.py compares, as classes with the same methods, and measurements of their ordinary work."""
 import contextlib
 import os
 import platform
@@ -29,7 +29,7 @@ def setup(args):
 
 
 def end_all():
-    """Ends the programs that start() has started and that still run, also after a failed measurement."""
+    """Ends the programs of start() that still run. Called also after a failed measurement."""
     harness.end(*started)
     started.clear()
 
@@ -49,7 +49,7 @@ def new_directory(work):
 
 @contextlib.contextmanager
 def recording(kind, work, args, *options):
-    """Runs a recorder of the class KIND with a directory of its own. Removes the directory at the end."""
+    """Runs a recorder of the class KIND in a new directory. Removes the directory at the end."""
     with new_directory(work) as directory:
         recorder = kind(directory, args, *options)
         recorder.start()
@@ -65,12 +65,13 @@ def machine():
 
 
 def syscalls(seconds):
-    """Runs the load on the last CPU to its end."""
+    """Runs frtest-syscalls on the last CPU until it ends."""
     return harness.load("syscalls", "-t", seconds, "-c", harness.last_cpu())
 
 
 def first_file(what, directory, pattern, seconds=60):
-    """Waits for a file that matches PATTERN and returns its path. Looks every 0.2 ms, because callers measure the time."""
+    """Waits for a file that matches PATTERN and returns its path. Looks every 0.2 ms, because callers measure how long the file
+    takes."""
     deadline = time.monotonic() + seconds
     while not (found := sorted(directory.glob(pattern))):
         assert time.monotonic() < deadline, f"after {seconds} s still no {what}"
@@ -79,7 +80,8 @@ def first_file(what, directory, pattern, seconds=60):
 
 
 class Perf:
-    """perf record. Its kernel rings have as much memory as another recorder has in all. It keeps its history on the disk."""
+    """perf record. Its kernel rings have as much memory as all rings of another recorder together. It keeps its history on the
+    disk."""
 
     name = "perf record"
     dumps = False
@@ -94,7 +96,7 @@ class Perf:
     def start(self):
         self.process = start("perf", "record", "-a", *self.options, "-B", "-o", "perf.data", *self.extra, cwd=self.directory,
                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=harness.environment(HOME=str(self.directory)))
-        # perf does not say when it begins to record. Just before that, it maps its kernel rings.
+        # perf does not say when it begins to record. But it maps its kernel rings just before it begins.
         maps = Path(f"/proc/{self.pid}/maps")
         harness.until("rings of perf", lambda: maps.read_text().count("perf_event") >= os.cpu_count())
         time.sleep(0.7)
@@ -111,7 +113,8 @@ class Perf:
         return self.directory / "perf.data"
 
     def history(self, counts):
-        """Returns the events per MiB of ring; None, because this recorder does not keep its history in a ring."""
+        """Returns the number of events per MiB of ring. This recorder does not keep its history in a ring, so the result is
+        None."""
         return None
 
 
@@ -126,7 +129,7 @@ class PerfOverwrite(Perf):
         """Makes a dump. Returns the time from the signal until the file is complete, in ms."""
         begin = time.monotonic()
         self.process.send_signal(signal.SIGUSR2)
-        # perf gives the file this name when it has written all of it.
+        # perf gives the file this name when the file is complete.
         self.first = first_file("dump of perf", self.directory, "perf.data.2*")
         return (time.monotonic() - begin) * 1e3
 
@@ -134,7 +137,7 @@ class PerfOverwrite(Perf):
         return self.first
 
     def history(self, counts):
-        """Counts only the ring of the CPU of the load: it is not known whether the rings of the other CPUs are full."""
+        """Counts only the ring of the CPU that the load uses, because the rings of the other CPUs may not be full."""
         return counts.of_load_cpu / (self.pages * os.sysconf("SC_PAGESIZE") / MIB)
 
 
@@ -161,7 +164,7 @@ class Flightrec:
     def dump(self):
         """Makes a dump. Returns the time from the signal until the dump is durable, in ms.
 
-        flightrecd writes the JSON after the sync of the dump's directory, so this waits for the JSON.
+        This function waits for the JSON, because flightrecd writes it after the sync of the dump's directory.
         """
         begin = time.monotonic()
         self.daemon.signal(signal.SIGUSR1)
@@ -183,7 +186,8 @@ Counts = namedtuple("Counts", "total own lost of_load_cpu")
 
 
 def count_events(path, pid):
-    """Counts the samples of a file by stock perf: all samples, those of PID, lost samples, and those on the CPU of the load."""
+    """Counts samples of a file with stock perf: all samples, samples of the process PID, lost samples, and samples on the CPU
+    of the load."""
     total = own = on_cpu = 0
     cpu = f"[{harness.last_cpu():03d}]"
     p = start("perf", "script", "-i", path, "-G", "-F", "pid,tid,cpu", stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
@@ -191,7 +195,7 @@ def count_events(path, pid):
         total += 1
         own += line.split("/", 1)[0].strip() == str(pid)
         on_cpu += cpu in line
-    p.wait()  # perf may end with an error, which is ignored: the lines that it has written count
+    p.wait()  # an error of perf is ignored: the lines that it has written count
     stats = harness.run("perf", "report", "-i", path, "--stats", timeout=600).out
     found = re.search(r"LOST_SAMPLES events:\s+(\d+)", stats)
     return Counts(total, own, int(found.group(1)) if found else 0, on_cpu)
@@ -229,7 +233,7 @@ def record_syscalls(kind, work, args):
 
 
 def trigger_after(kind, work, args, calls):
-    """Returns the time from the signal to the complete file, in ms, when about CALLS events are in the ring."""
+    """Returns the time from the signal to the complete file, in ms, for a ring with about CALLS events."""
     with recording(kind, work, args) as recorder:
         harness.load("syscalls", "-n", max(1, int(calls)), "-c", harness.last_cpu())
         time.sleep(1)
@@ -239,7 +243,7 @@ def trigger_after(kind, work, args, calls):
 
 
 def cpu_ns(pid):
-    """Returns the CPU time of all threads of a process. For a process that idles, utime and stime are too coarse."""
+    """Returns the CPU time of all threads of a process in ns. (utime and stime are too coarse for a process that idles.)"""
     return sum(int(p.read_text().split()[0]) for p in Path(f"/proc/{pid}/task").glob("*/schedstat"))
 
 

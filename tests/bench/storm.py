@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The cost of side-band: many processes exec and end at once, without a recorder and with each recorder's CPU profile."""
+"""Measures the cost of side-band. Many processes start and end at once. They run without a recorder, and while each recorder
+makes a CPU profile."""
 import time
 
 import harness
@@ -19,7 +20,7 @@ def cpu_over(recorder, action):
 
 
 def storm_under(kind, work, args):
-    """Measures one storm. The CPU time that the recorder needs in the same time with nothing to do is subtracted."""
+    """Measures one storm. Subtracts the CPU time that the idle recorder needs in the same time."""
     with measure.recording(kind, work, args, *PROFILE) as recorder:
         idle = cpu_over(recorder, lambda: time.sleep(LINGER_S))
         did = {}
@@ -35,7 +36,7 @@ def storm_under(kind, work, args):
 
 
 def bench(work, args, median):
-    """Returns {recorder or "alone": the medians of all turns}, and the number of processes of a storm."""
+    """Returns {name of the recorder or "alone": medians of all turns}, with the number of processes of a storm."""
     turns = []
     for _ in range(args.turns):
         turn = {"alone": {"ns_per_process": harness.load("storm", "-n", args.storm)["ns_per_process"]}}
@@ -44,7 +45,8 @@ def bench(work, args, median):
 
 
 def scan(work, args):
-    """Measures the scan of /proc at the start of a recorder while there are many processes: in all and for each process."""
+    """Measures the scan of /proc at the start of a recorder while there are many processes. Returns the time of the whole scan,
+    and the time for each process."""
     sleepers = [harness.start("sleep", "600") for _ in range(IDLE_PROCESSES)]
     try:
         with measure.recording(Flightrec, work, args, *PROFILE) as recorder:

@@ -11,8 +11,9 @@ import harness
 import measure
 
 FIRINGS = 50
-STORM = 1000000  # anomalies, which frtest-provoke makes in a minute
-JUDGED = ("armed by default", "all that say no cost")  # groups of probes that have targets. They are measured more often
+STORM = 1000000  # anomalies. frtest-provoke makes this number in a minute
+# The groups of probes for which TARGETS has limits. These groups are measured more often.
+JUDGED = ("armed by default", "all that say no cost")
 FIRST = 20000  # anomalies after which the recorder has all memory that it needs
 
 
@@ -22,7 +23,7 @@ def programs():
 
 @contextlib.contextmanager
 def recorder(work, args, of_all, sections):
-    """Runs a flightrecd whose configuration has OF_ALL and SECTIONS. It is killed at the end."""
+    """Runs a flightrecd whose configuration has the keys OF_ALL in [Triggers], and SECTIONS. Kills it at the end."""
     with measure.new_directory(work) as directory:
         conf = directory / "conf"
         conf.write_text(harness.triggers_config("", of_all + sections))
@@ -31,7 +32,8 @@ def recorder(work, args, of_all, sections):
 
 
 def closed_ms(work, args, busy):
-    """Makes FIRINGS anomalies, each with a dump. Returns for each the ms from the anomaly's time stamp to the window's end."""
+    """Makes FIRINGS anomalies, each with a dump. Returns for each anomaly the time from its time stamp to the end of the
+    window, in ms."""
     with recorder(work, args, "RateLimit=no\nCooldown=0\n", "[Trigger exec]\nComm=frtest-provoke\n") as d:
         time.sleep(1)
         load = measure.start(harness.program("frtest-pingpong"), "-t", "600", "-c", harness.last_cpu()) if busy else None
@@ -47,7 +49,8 @@ def closed_ms(work, args, busy):
 
 
 def storm(work, args, of_all, section, n):
-    """Measures N anomalies: whether each is counted once, the files, the recorder's CPU time, and how much its memory grows."""
+    """Makes N anomalies. Measures whether each is counted once, the number of files, the recorder's CPU time, and how much its
+    memory grows."""
     section = f"[Trigger mine]\nProgram={programs()}/getppid.bpf.o\nComm=frtest-provoke\nThreshold=1\n{section}"
     with recorder(work, args, of_all, section) as d:
         assert d.trigger("mine")["state"] == "armed", d.trigger("mine")
@@ -68,7 +71,7 @@ def storm(work, args, of_all, section, n):
 
 
 def settle(pid):
-    """Waits until the memory of the recorder does not grow any more; it grows after a start."""
+    """Waits until the memory of the recorder, which grows after a start, no longer grows."""
     for _ in range(10):
         before = rss_mib(pid)
         time.sleep(3)
@@ -81,7 +84,8 @@ def rss_mib(pid):
 
 
 def trips(seconds):
-    """Returns the round trips of frtest-pingpong for each second of CPU time. (Other programs may use the CPU, too.)
+    """Returns the round trips of frtest-pingpong for each second of its CPU time. (CPU time, because other programs can use the
+    CPU, too.)
 
     Both of its threads are on one CPU, so this CPU never idles.
     """
@@ -90,7 +94,7 @@ def trips(seconds):
 
 
 def paired(off, on, pairs, seconds):
-    """Returns by how many percent the load is slower after ON() than after OFF(): the median of PAIRS turns."""
+    """Returns by how many percent the load is slower after ON() than after OFF(). The result is the median of PAIRS turns."""
     ratios = []
     for i in range(pairs):
         got = {}
@@ -119,7 +123,7 @@ def recorder_slowdown(work, args, sections, pairs, seconds):
 
 
 def probe_slowdowns(work, args, pairs, seconds):
-    """Returns by how many percent the load is slower when probes are armed than when the same recorder has none armed.
+    """Returns by how many percent the load is slower while the recorder has armed probes than while it has none.
 
     Measures each probe, and groups of probes.
     """
@@ -164,7 +168,7 @@ def bench(work, args):
             "probes": probe_slowdowns(work, args, pairs, seconds)}
 
 
-TARGETS = [  # what, limit, whether the limit is an upper limit, function that takes the value from the result
+TARGETS = [  # what is measured, limit, whether the limit is an upper limit, function that takes the value from the result
     # An automatic dump waits 50 ms for other triggers that see the same anomaly (flightrecd.conf(5)).
     ("anomaly to window closed, ms", 50 + 10, True, lambda r: statistics.median(r["triggers"]["closed_ms"])),
     ("storm of anomalies: % of one CPU", 5, True, lambda r: r["triggers"]["storm"]["cpu_percent"]),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* Takes any bytes as the object file of a process: it has a build-id, has none, or is refused by -ENOEXEC. */
+/* Uses the input as an object file of a process. The file has a build-id, has none, or is refused by
+   -ENOEXEC. */
 
 #include "fuzz.h"
 #include "sideband/buildid.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* Takes any bytes as a configuration file: the file is read, or is refused with the number of a line. */
+/* Uses the input as a configuration file. The file is accepted, or is refused with the number of a line. */
 
 #include "config/config_private.h"
 #include "fuzz.h"

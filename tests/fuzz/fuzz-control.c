@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* Takes any bytes, in pieces, as the input from a client of the control socket: a message that parses can be
-   printed and parsed again, and its parameters are in their ranges. */
+/* Uses the input, in pieces, as what a client sends to the control socket. If a message can be parsed, it can
+   be printed and parsed again, and its parameters are in their ranges. */
 
 #include "base/cleanup.h"
 #include "control/interface.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* Takes any bytes as the datagram of an application. If it parses, its strings are printable text. A datagram
-   that is made from its fields parses to the same fields. */
+/* Uses the input as the datagram of an application. If the datagram can be parsed, its strings are printable
+   text. A datagram that is made from its fields parses to the same fields. */
 
 #include "fuzz.h"
 #include "source/datagram.h"

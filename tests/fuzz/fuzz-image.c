@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * Takes any bytes as the damaged ring of an earlier instance. The first byte of the input says what the other
+ * Uses the input as the damaged ring of an earlier instance. The first byte of the input says what the other
  * bytes are:
  *
  *     bit 0 clear   the log of a ring, for a recovery: any bytes, any length
@@ -10,8 +10,8 @@
  *     bit 1         the crcs of all headers are corrected, so that the headers are accepted
  *     bit 2         the ring is adopted in another size
  *
- * The target checks that the frames are in order and within the image, and that an adopted ring can be
- * recorded to, and adopted again.
+ * The target checks that the frames are in order and within the image, and that an instance can record into
+ * an adopted ring and another instance can adopt it again.
  */
 
 #include "fuzz.h"
@@ -48,7 +48,8 @@ static void append(struct fr_history *h, uint64_t n, bool is_sideband)
 		      h, records, sizeof(records), 256, n, n + 255) >= 0);
 }
 
-/* Appends RUNS runs. 400 runs make an open chunk, and more frames than the log has room for. */
+/* Appends RUNS runs (records that are appended by one call). 400 runs make more frames than the log (the
+   area of the frames) has room for, and an open chunk. */
 static void fill(struct fr_history *h, unsigned runs)
 {
 	for (unsigned i = 0; i < runs; i++) {

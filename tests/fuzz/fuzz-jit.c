@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* Takes any bytes as a jitdump or a perf map. If they parse, the names and the code of all functions are
-   within the file, functions of a perf map do not overlap, and all functions fit into an object. */
+/* Uses the input as a jitdump or a perf map. If the file can be parsed, the names and the code of all
+   functions are within the file, functions of a perf map do not overlap, and all functions fit into an
+   object. */
 
 #include "fuzz.h"
 #include "jit/code.h"

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * Takes any bytes as data of a BPF object that somebody else wrote. The first byte says what the other bytes
- * are: an event in the object's ring buffer, and then also a log of the verifier; the head of the object's
- * file; or an assignment of Set=.
+ * Uses the input as data of a BPF object that somebody else has written. The first byte says what the other
+ * bytes are: an event in the object's ring buffer (the same bytes are also used as a log of the verifier),
+ * the head of the object's file, or an assignment of Set=.
  *
- * This does not test what is behind the head of the file. libbpf parses it, and libbpf 1.1 crashes within
- * seconds of fuzzing. So no hostile file may reach libbpf: fr_bpf_file_read() reads only files that root
- * alone can write.
+ * The target does not test what follows the head of the file. libbpf parses these bytes, and libbpf 1.1
+ * crashes within seconds of fuzzing. So no hostile file may reach libbpf: fr_bpf_file_read() reads only files
+ * that only root can write.
  */
 
 #include "fuzz.h"

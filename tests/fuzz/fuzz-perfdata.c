@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* Takes any bytes as a perf.data file: the reader returns only whole, aligned records. */
+/* Uses the input as a perf.data file. The reader returns only complete, aligned records. */
 
 #include "fuzz.h"
 #include "perfdata/reader.h"
@@ -17,7 +17,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	if (fr_reader_open(path, &r, NULL) == 0) {
-		/* A compressed frame of a few bytes may have very many records. The limit bounds the time. */
+		/* A compressed frame of a few bytes can have very many records, so the number of records is
+		   limited. */
 		for (int n = 0; n < 100000 && fr_reader_next(r, &h, NULL) == 1; n++) {
 			check(h->size >= sizeof(*h) && ((uintptr_t)h & 7) == 0);
 			sum += fr_reader_time(r, h);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* Takes any bytes as the state of the previous instance: if they decode, the decoded state does not change
-   when it is encoded and decoded again. */
+/* Uses the input as the state of the previous instance. If it can be decoded, the decoded state does not
+   change when it is encoded and decoded again. */
 
 #include "handover/state.h"
 #include "fuzz.h"

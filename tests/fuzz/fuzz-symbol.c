@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* Takes any bytes as a program, of which a function or a USDT marker is to be probed. The answer is a reason
-   for a refusal, or an offset that the kernel accepts. The seeds were made from a few lines of assembler with
-   a static and a global function, an IFUNC and a note of <sys/sdt.h>, by `as` and `ld -shared --build-id -z
-   noseparate-code`. One is the whole file, one is cut, one is stripped and has a .gnu_debuglink. */
+/* Uses the input as a program, and looks for a function or a USDT marker in it. The result is a reason for a
+   refusal, or an offset that the kernel accepts. The seeds were made from a few lines of assembler with a
+   static and a global function, an IFUNC and a note of <sys/sdt.h>, by `as` and `ld -shared --build-id -z
+   noseparate-code`. One seed is the complete file, one is truncated, and one is stripped and has a
+   .gnu_debuglink. */
 
 #include "fuzz.h"
 #include "source/elf_symbol.h"

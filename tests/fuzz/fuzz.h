@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Shared by the fuzz targets. A target tries one input, which may be any bytes, and aborts if the tested code
-   does not do what it promises. */
+/* Functions that the fuzz targets share. A target tests one input, which can be any bytes, and aborts if the
+   tested code does not do what it promises. */
 
 #include "base/utf8.h"
 
@@ -22,7 +22,7 @@ static inline void check(bool ok)
 		abort();
 }
 
-/* Returns a new memfd with these bytes. The caller closes it. */
+/* Returns a new memfd with the SIZE bytes of DATA. The caller closes it. */
 static inline int make_memfd(const uint8_t *data, size_t size)
 {
 	int fd = memfd_create("fuzz", MFD_CLOEXEC | MFD_ALLOW_SEALING);

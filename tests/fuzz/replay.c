@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* main() of a fuzz target without libFuzzer. Each argument is a file or a directory. It runs the target with
-   each of these files and each file of these directories, and fails if there is no file. The test also fails
-   if the target crashes, a sanitizer reports an error, or the time limit is over. */
+/* The main() of a fuzz target without libFuzzer. Each argument is a file or a directory. main() runs the
+   target with each of these files and with each file in these directories. It fails if there is no file. The
+   test also fails if the target crashes, if a sanitizer reports an error, or if it takes longer than its time
+   limit. */
 
 #include "fuzz.h"
 #include "base/buf.h"
@@ -27,7 +28,7 @@ static int replay(const char *path, const struct stat *st, int type, struct FTW 
 		fprintf(stderr, "%s: %s\n", path, strerror(-r));
 		return -1;
 	}
-	/* Memory of exactly the size of the input, so that ASan finds a read behind its end. */
+	/* Memory of exactly the size of the input, so that ASan finds a read after its end. */
 	exact = malloc(b.len ? b.len : 1);
 	check(exact);
 	memcpy(exact, b.data, b.len);

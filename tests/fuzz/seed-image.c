@@ -33,7 +33,8 @@ static int put_patch(struct fr_buf *b, uint32_t offset, const void *bytes, uint8
 	return r < 0 ? r : fr_buf_append(b, bytes, len);
 }
 
-/* Writes a seed with the first byte MODE and one patch of eight bytes; no patch if OFFSET is UINT32_MAX. */
+/* Writes a seed with the first byte MODE and one patch of eight bytes. If OFFSET is UINT32_MAX, the seed has
+   no patch. */
 static int write_patch(const char *name, uint8_t mode, uint32_t offset, uint64_t value)
 {
 	_cleanup_buf_ struct fr_buf b = {0};

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Fixtures. The tests run in a mount namespace of their own: all that they or perf mount there (tracefs, small file systems)
-is unmounted with the end of the last process. All children are killed at the end of the run."""
+"""Fixtures. The tests run in their own mount namespace. The kernel unmounts all that the tests or perf have mounted there
+(tracefs, small file systems) when the last process of the namespace ends. At the end of the run, all child processes are
+killed."""
 import contextlib
 import ctypes
 import os
@@ -40,7 +41,7 @@ def unmount(path):
 
 
 def on_term(signum, frame):
-    signal.alarm(2)  # SIGALRM calls this again: Python drops the exception if a destructor runs now
+    signal.alarm(2)  # SIGALRM then calls on_term() again, because Python drops the exception if a destructor runs now
     raise KeyboardInterrupt
 
 
@@ -51,10 +52,11 @@ def pytest_keyboard_interrupt():
 def pytest_configure(config):
     config.addinivalue_line("markers", "hotplug: takes a CPU away, so it runs alone")
     config.addinivalue_line("markers", "sanitized: needs builds with sanitizers, so it runs after them")
-    config.addinivalue_line("markers", "waits: takes nearly no CPU and loads the machine with nothing, so it runs beside the others")
+    config.addinivalue_line("markers", "waits: takes nearly no CPU and does not load the machine, so it runs beside others")
     signal.signal(signal.SIGTERM, on_term)  # so that fixtures clean up also at a SIGTERM
     signal.signal(signal.SIGALRM, on_term)
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # if SIGINT is ignored, all started programs would ignore it
+    # If SIGINT were ignored, the programs that the tests start would ignore it, too.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     call("prctl", PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     if os.geteuid() != 0:
         return
@@ -85,7 +87,7 @@ def pytest_unconfigure(config):
 
 
 def missing(config):
-    """Returns a text that says what this machine lacks that each test needs, or None."""
+    """Returns a text about something that all tests need and that this machine lacks, or None."""
     if os.geteuid() != 0:
         return "not root: recording the machine is not permitted"
     if not shutil.which("perf"):
@@ -96,7 +98,7 @@ def missing(config):
 
 @pytest.fixture(autouse=True, scope="session")
 def machine(request):
-    """Skips all tests if this machine lacks what each test needs."""
+    """Skips all tests if this machine lacks something that all tests need."""
     reason = missing(request.config)
     if reason:
         pytest.skip(reason)
@@ -104,7 +106,8 @@ def machine(request):
 
 @pytest.fixture
 def state_dir(tmp_path):
-    """A directory for the recorder's files. Its path is short enough for the path of a socket in it."""
+    """A directory for the recorder's files. Its path is short, because the path of a socket in the directory has at most 107
+    bytes."""
     path = tmp_path / "state"
     path.mkdir()
     return path
@@ -131,7 +134,7 @@ def nobodys_dir(open_dir):
 
 
 def as_user(*caps, uid=NOBODY):
-    """Returns the words that, before a command, run it as the user UID with only the capabilities CAPS."""
+    """Returns words to put before a command. They run the command as the user UID with only the capabilities CAPS."""
     sets = ",".join(["-all", *(f"+{c}" for c in caps)])
     words = ("setpriv", f"--reuid={uid}", f"--regid={NOBODY}", "--clear-groups", f"--bounding-set={sets}",
              *((f"--inh-caps={sets}", f"--ambient-caps={sets}") if caps else ("--no-new-privs",)))
@@ -151,8 +154,8 @@ def end_recorder(daemon):
 
 @pytest.fixture
 def recorder(state_dir):
-    """recorder("-e", "x", …) starts a flightrecd and waits until it is ready. If it still runs at the end of the test, it gets
-    a SIGTERM and must end with exit code 0.
+    """recorder("-e", "x", …) starts a flightrecd and waits until it is ready. If flightrecd still runs at the end of the test,
+    it gets a SIGTERM and must end with exit code 0.
 
     With the parameter manager=service_manager, an instance adopts the ring of the previous instance."""
     with contextlib.ExitStack() as started:
@@ -198,7 +201,8 @@ def remove_group(group):
 
 @pytest.fixture
 def memory_group():
-    """memory_group(MIB) makes a control group with MIB of memory. Returns the words that, before a command, run it there."""
+    """memory_group(MIB) makes a control group with a limit of MIB mebibytes of memory. Returns words to put before a command.
+    They run the command in the group."""
     made = []
 
     def make(mib):
@@ -219,8 +223,8 @@ def memory_group():
 
 
 def hierarchy(of_perf):
-    """Returns where cgroup2 is mounted. With OF_PERF, it may also be the perf_event controller of version 1: perf events can
-    record control groups of either."""
+    """Returns where cgroup2 is mounted. If the parameter of_perf is true, the result can also be the mount point of the
+    perf_event controller of version 1, because perf events can record control groups of both versions."""
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
         fields, tail = line.split(" - ")
         kind, _, options = tail.split(" ", 2)

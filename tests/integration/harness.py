@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Starts flightrecd, talks to it, and asks stock perf what its files have.
+"""Starts flightrecd, talks to it, and reads its files with stock perf.
 
-The time limits here are long, because a machine may be slow or busy. They only end a test that hangs."""
+The time limits are long, because a machine can be slow or busy. They only end a test that hangs."""
 import ctypes
 import json
 import os
@@ -21,9 +21,9 @@ FULL = bool(os.environ.get("FLIGHTREC_FULL"))  # ./dev test --full: also run the
 EXIT = {"ok": 0, "error": 1, "usage": 2, "unreachable": 3, "salvaged": 3, "suppressed": 4, "permission": 5, "no-space": 6, "partly": 7}
 PR_SET_PDEATHSIG = 1
 libc = ctypes.CDLL(None)
-# flightrecd arms these probes without a section in its configuration.
+# The probes that flightrecd arms even if its configuration has no section for them.
 ARMED_PROBES = ("hung-task", "soft-lockup", "oom-kill")
-WATCHED = {"WATCHDOG_USEC": "400000"}  # with this environment flightrecd feeds a watchdog
+WATCHED = {"WATCHDOG_USEC": "400000"}  # an environment in which flightrecd feeds the watchdog of its manager
 
 
 def program(name):
@@ -33,7 +33,7 @@ def program(name):
 
 
 def last_cpu():
-    """Returns the CPU for a pinned load: the last CPU, because more interrupts go to the first."""
+    """Returns the CPU to which tests pin a load. It is the last CPU, because more interrupts go to the first CPUs."""
     return max(os.sched_getaffinity(0))
 
 
@@ -42,7 +42,7 @@ def die_with_parent():
 
 
 def environment(**more):
-    """Returns an environment that is the same on each machine: no configuration of a user has an effect. MORE is added."""
+    """Returns an environment that is the same on each machine, so that no configuration of a user has an effect, plus MORE."""
     env = {"PATH": os.environ["PATH"], "LC_ALL": "C", "TZ": "UTC", "HOME": "/nonexistent", "PERF_CONFIG": "/dev/null"}
     env.update(more)
     return env
@@ -67,7 +67,7 @@ def must(*argv, **kwargs):
 
 
 def start(*argv, **kwargs):
-    """Starts a program in the background. It is killed when the process of the tests ends."""
+    """Starts a program in the background. The kernel kills the program when the process of the tests ends."""
     kwargs.setdefault("env", environment())
     kwargs.setdefault("stdin", subprocess.DEVNULL)
     return subprocess.Popen([str(a) for a in argv], preexec_fn=die_with_parent, **kwargs)
@@ -90,7 +90,7 @@ def start_load(name, *args):
 
 
 def finish_load(p, stop=False):
-    """Waits for the end of a load. With STOP, sends it a SIGTERM first. Returns the JSON that it prints."""
+    """Waits for the end of a load. If STOP is true, sends it a SIGTERM first. Returns the JSON that the load prints."""
     if stop:
         p.terminate()
     out, _ = p.communicate(timeout=180)
@@ -99,9 +99,11 @@ def finish_load(p, stop=False):
 
 
 class Steps:
-    """A load that does a fixed amount of work, a step, for each byte of its input, and then writes a byte.
+    """A load that does a fixed amount of work, which is called a step, for each byte of its input. After each step it writes a
+    byte.
 
-    So the test decides how much work is done between two of its actions. It does not depend on the speed of the machine."""
+    So the test decides how much work the load does between two actions of the test, and the speed of the machine does not
+    matter."""
 
     AHEAD = 2
 
@@ -110,7 +112,8 @@ class Steps:
         self.ahead = 0
 
     def fill(self, wait=False):
-        """Gives the load more steps, until AHEAD steps are not yet done. With WAIT, waits first until a step is done."""
+        """Gives steps to the load until AHEAD steps wait or are being done. If WAIT is true, first waits until a step is
+        done."""
         while self.ahead and select.select([self.process.stdout], [], [], 180 if wait else 0)[0]:
             done = os.read(self.process.stdout.fileno(), self.ahead if not wait else 1)
             assert done, "the load ended"
@@ -128,7 +131,8 @@ class Steps:
 
 
 def until(what, condition, seconds=60):
-    """Waits until CONDITION() is true, and returns its value. Fails after SECONDS, with a message that names WHAT."""
+    """Waits until CONDITION() is true, and returns its value. Fails after SECONDS. WHAT is the text for the message of the
+    failure."""
     deadline = time.monotonic() + seconds
     while True:
         value = condition()
@@ -139,22 +143,24 @@ def until(what, condition, seconds=60):
 
 
 def triggers_config(socket, text=""):
-    """Returns the section [Triggers] with its socket, and then TEXT. The probes that are armed by default are disabled
-    unless TEXT has a section for them, so that an anomaly of the machine does not make a dump in a test."""
+    """Returns the section [Triggers] with the key Socket=SOCKET, followed by TEXT. Adds sections that disable the probes that
+    are armed by default, except those for which TEXT has a section. So an anomaly of the machine does not make a dump in a
+    test."""
     off = "".join(f"[Trigger {name}]\nEnabled=no\n" for name in ARMED_PROBES if f"[Trigger {name}]" not in text)
     return f"[Triggers]\nSocket={socket}\n{text}{off}"
 
 
 def quiet_config(path, text):
-    """Writes a configuration file with TEXT and triggers_config(). Returns its path."""
+    """Writes a configuration file that has TEXT and triggers_config(). Returns its path."""
     path.write_text(text + triggers_config(path.with_suffix(".trigger")))
     return path
 
 
 class Daemon:
-    """A flightrecd in the foreground, with a directory of its own. Its control socket is by default in this directory.
+    """A flightrecd in the foreground, with its own directory. By default, its control socket is in this directory.
 
-    MANAGER acts as systemd. Instances that share a manager get the descriptors that the previous instance has stored."""
+    MANAGER acts as systemd. If several instances share a manager, each instance gets the descriptors that the previous instance
+    has stored."""
 
     def __init__(self, directory, *args, command=(), binary=None, env=None, prefix=(), socket_path=None, log_path=None, armed=True,
                  manager=None):
@@ -168,7 +174,7 @@ class Daemon:
         self.log_path = log_path or self.directory.parent / f"{self.directory.name}.flightrecd.{id(self)}.log"
         self.process = None
         self.manager, self.owns_manager = manager or ServiceManager(), not manager
-        self.armed = armed  # start() waits until each trigger is armed, or it is known that it cannot be armed
+        self.armed = armed  # whether until_ready() also waits for the arming of all triggers
 
     def argv(self):
         quiet = []
@@ -187,7 +193,7 @@ class Daemon:
         return self
 
     def until_ready(self, seconds=120):
-        """Waits until the recorder is ready, and, with .armed, until no trigger is being armed any more."""
+        """Waits until the recorder is ready. If .armed is true, also waits until each trigger is armed or has failed to arm."""
         def is_armed():
             return not self.armed or re.match("recording(?!.* being armed)", self.manager.status())
 
@@ -222,7 +228,7 @@ class Daemon:
     # --- dumps
 
     def samples(self):
-        """Returns the sample files, the oldest first: their names have the time."""
+        """Returns the sample files, the oldest first. Their names have the time, so the order of names is the order of time."""
         return sorted(p for p in self.directory.glob("perf.data.sample.*Z") if not p.name.endswith(".json"))
 
     def dump_by_signal(self, seconds=120):
@@ -241,7 +247,8 @@ class Daemon:
         return path
 
     def until_dumped(self):
-        """Waits for a dump that no call of this test waits for, until it has its JSON. Returns the oldest dump."""
+        """Waits until a dump and its JSON exist, and returns the oldest such dump. For dumps that no call of the test has asked
+        for."""
         return until(f"a dump; log:\n{self.log()}", lambda: [p for p in self.samples() if sidecar(p).exists()])[0]
 
     # --- control
@@ -255,7 +262,7 @@ class Daemon:
                      **{"text": True, **kwargs})
 
     def ask(self, verb, *args):
-        """Runs a verb of flightrecctl, which must succeed. Returns the JSON that it prints."""
+        """Runs a verb of flightrecctl, which must succeed. Returns the JSON that flightrecctl prints."""
         r = self.ctl(verb, *args, "--json=short")
         assert r.code == 0, f"flightrecctl {verb}: exit code {r.code}\n{r.err}"
         return json.loads(r.out)
@@ -282,24 +289,25 @@ class Daemon:
         return found[0]
 
     def until_sampled(self, name, n, *, load=None):
-        """Waits until an event has N samples since it was opened. Fails if the process LOAD ends earlier."""
+        """Waits until the event NAME has N samples since it was opened. Fails if the process LOAD ends earlier."""
         def enough():
             assert load is None or load.poll() is None, f"the load ended with {load.returncode} before that"
             return self.event_status(name)["samples"] >= n
         until(f"{n} samples of {name}", enough)
 
     def lost(self):
-        """Returns {cause: losses since the start}, without causes that have no loss."""
+        """Returns {cause: number of losses since the start}, only with causes that have losses."""
         return {cause: n for cause, n in self.status().get("losses", {}).items() if n}
 
     def lost_samples(self):
-        """The same as lost(), but without losses of side-band. Other processes of the machine can cause those, if many start at
-        a time or the disk is busy. A scan of /proc then restores the names, and no sample is missing."""
+        """Returns the same as lost(), but without losses of side-band. Other processes of the machine can cause losses of
+        side-band: many processes start at the same time, or the disk is busy. After such a loss, a scan of /proc restores the
+        names, and no sample is missing."""
         return {cause: n for cause, n in self.lost().items() if cause not in ("side-band-lost", "side-band-queue")}
 
     def lose_sideband(self):
-        """Makes the recorder lose side-band: it is stopped while 100 processes start, and each start needs 1 KB of its
-        kernel ring for side-band. The recorder must have been started with SidebandBuffer=4K."""
+        """Makes the recorder lose side-band. 100 processes start while the recorder is stopped, and each start needs 1 KB of
+        the kernel ring for side-band. The configuration of the recorder must have SidebandBuffer=4K."""
         before = self.lost().get("side-band-lost", 0)
         self.signal(signal.SIGSTOP)
         load("spawn", "-n", 100, "-m", 1)
@@ -325,7 +333,8 @@ class Daemon:
         assert code == 0, f"SIGTERM: exit code {code}\n{self.log()}"
 
     def finish(self):
-        """Sends SIGUSR2: the recorder makes a last dump, merges all files to one perf.data, and ends. Returns its path."""
+        """Sends SIGUSR2. The recorder makes a last dump, merges all files into perf.data, and ends. Returns the path of
+        perf.data."""
         self.signal(signal.SIGUSR2)
         code = self.wait(300)
         assert code == 0, f"SIGUSR2: exit code {code}\n{self.log()}"
@@ -372,22 +381,24 @@ def merge(directory, *args, timeout=300):
 
 
 def sequence(path, did):
-    """Returns which numbers of a frtest-count a file has, as frtest-sequence prints it. DID is the JSON of that load."""
+    """Returns the JSON of frtest-sequence, which says which numbers of a frtest-count are in the file. DID is the JSON of the
+    frtest-count."""
     return json.loads(must(program("frtest-sequence"), path, did["pid"], did["nr"], timeout=300).out)
 
 
 def exact(found):
-    """Checks that in FOUND, from sequence(), no number is missing, there twice, or out of order."""
+    """Checks FOUND, the result of sequence(): no number is missing, in the file twice, or out of order."""
     assert (found["missing"], found["twice"], found["backwards"]) == (0, 0, 0), found
 
 
-# The kernel rings for tests that count each event: so large that they do not overflow if the CPUs have other work, too.
+# An option for tests that count each event. The kernel rings are so large that they do not overflow if the CPUs have other
+# work.
 NO_LOSS = ("-m", "16M")
 
 
 def stolen_s():
-    """Returns the sum of the times for which the host has stopped a CPU of this virtual machine (steal), in seconds. In such
-    a time some clocks go on, and some do not."""
+    """Returns for how long, in seconds and summed over all CPUs, the host has stopped CPUs of this virtual machine (steal).
+    While a CPU is stopped, some clocks go on, and some do not."""
     fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()
     return int(fields[8]) / os.sysconf("SC_CLK_TCK")
 
@@ -432,8 +443,9 @@ MARK = "flightrec:trigger"  # the event of trigger samples
 
 
 def script_text(path, trace=True):
-    """Returns all samples except trigger samples as perf script prints them, one line each. With TRACE, the lines have the
-    fields of the tracepoint. All events of the file must then be tracepoints, because perf warns of others."""
+    """Returns all samples except trigger samples, one line each, as perf script prints them. If TRACE is true, the lines have
+    the fields of the tracepoints. In this case all events of the file must be tracepoints, because perf warns about other
+    events."""
     fields = "comm,pid,tid,cpu,time,event"
     if trace:
         fields = f"trace:{fields},trace"
@@ -452,7 +464,7 @@ def parse_lines(path, texts):
 
 
 def script_lines(path, trace=True):
-    """The same as script_text(), but returns Lines."""
+    """Returns the same samples as script_text(), but as Lines."""
     return parse_lines(path, script_text(path, trace))
 
 
@@ -469,7 +481,7 @@ def trigger_samples(path):
 
 
 def getppid_calls(path, did):
-    """Returns the Lines of the calls that a frtest-syscalls has made. DID is the JSON of that load."""
+    """Returns the Lines of the system calls of a frtest-syscalls. DID is the JSON that this load printed."""
     return [line for line in script_lines(path) if line.tid == did["pid"] and line.trace.startswith(f"NR {did['nr']} ")]
 
 
@@ -477,10 +489,11 @@ Row = namedtuple("Row", "samples tid comm symbol")
 
 
 def report_rows(path):
-    """Returns Rows: the number of samples for each thread, comm and symbol, by perf report, without trigger samples."""
+    """Returns Rows, which have the number of samples for each thread, comm and symbol. perf report counts them. Trigger samples
+    do not count."""
     out = perf_clean("report", "-i", path, "--stdio", "--no-children", "-g", "none", "-n", "--sort", "pid,comm,sym", "-t", "|")
     rows = []
-    # The output has a section for each event. The last section is that of the trigger samples.
+    # The output has a section for each event. The last section is the section of the trigger samples.
     for text in out.split(f"of event '{MARK}'")[0].splitlines():
         fields = [p.strip() for p in text.split("|")]
         if text.startswith("#") or len(fields) < 5:
@@ -492,7 +505,7 @@ def report_rows(path):
 
 
 def samples_of(rows, comm=None, symbol=None, tids=None):
-    """Returns the number of samples that have COMM and SYMBOL and whose thread is in TIDS. None stands for all."""
+    """Returns the number of samples with the name COMM, the symbol SYMBOL and a thread of TIDS. None means any."""
     return sum(r.samples for r in rows
                if comm in (None, r.comm) and symbol in (None, r.symbol) and (tids is None or r.tid in tids))
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Checks, by the output of stock perf, that each sample of a program has the right name and function for its time.
+"""Checks that stock perf shows the right name and function for each sample of a program.
 
-The programs (tests/load/matrix) print their phases: the thread, its name, its function, the begin and the end. Within a phase
-a sample must have the phase's name as its comm. With the rule "leaf" its innermost user frame must be one of the symbols of the
-phase. With the rule "kernel" its innermost frame must have a name. Near the begin or end of a phase, and outside all phases
-(during an exec, in the dynamic loader), a sample must have a name that the thread had before or after.
+The programs in tests/load/matrix run in phases. In a phase, one thread runs one function. The program prints each phase: the
+thread, its name, its function, the begin and the end. A sample within a phase must have the phase's name as its comm. If the
+rule of the phase is "leaf", the innermost user frame of the sample must be one of the symbols of the phase. If the rule is
+"kernel", the innermost frame must have a name. A sample near the begin or end of a phase, or outside all phases (during an
+exec, in the dynamic loader), must have a name that the thread had before or after the sample.
 """
 import bisect
 import json
@@ -25,7 +26,7 @@ Phase = namedtuple("Phase", "pid tid comm begin end symbols rule")
 
 
 def parse_phases(text):
-    """Returns (phases, notes) from the output of a program."""
+    """Returns (phases, notes) from the output of a program. A note is a fact that the program prints (fr_phase_note())."""
     phases, notes = [], {}
     for line in text.splitlines():
         said = json.loads(line)
@@ -49,8 +50,8 @@ def parse_sample(block):
 
 
 def samples_of(path, pids, objects):
-    """Returns the samples of the processes PIDS in a file. OBJECTS is a build-id cache with objects that are not at their
-    path any more."""
+    """Returns the samples of the processes PIDS in a file. OBJECTS is a build-id cache with object files that are no longer at
+    their paths."""
     p = start("perf", "--buildid-dir", objects, "script", "--ns", "--no-inline", "-i", path, "--pid",
               ",".join(str(x) for x in sorted(pids)), "-F", "comm,pid,tid,time,ip,sym,dso", stdout=subprocess.PIPE,
               stderr=subprocess.PIPE, text=True, encoding="utf-8", errors="surrogateescape", env=environment())
@@ -64,7 +65,7 @@ def matches(frame, symbols):
 
 
 class Verdict:
-    """Counts all samples of a case, and the samples that are right."""
+    """Counts the samples of a case, and how many of them are right."""
 
     def __init__(self):
         self.total = self.right = self.inside = self.named = 0
@@ -85,8 +86,8 @@ class Verdict:
 
 
 class Judge:
-    """Checks the samples of one case by its phases. OTHERS are the names that its processes may have outside of the phases
-    (the names of the programs that start them)."""
+    """Checks the samples of one case against its phases. OTHERS are the names that the processes of the case may have outside
+    of the phases: the names of the programs that start them."""
 
     def __init__(self, phases, others):
         self.phases, self.others = phases, set(others)
@@ -99,7 +100,7 @@ class Judge:
     def verdict(self, samples, verdict=None):
         v = verdict or Verdict()
         for s in samples:
-            # At the very end of its exit, a thread has no tid any more, and the kernel gives -1.
+            # At the very end of its exit a thread has no tid, and the kernel gives -1.
             if s.pid in self.pids and s.tid != -1:
                 v.add(s, *self.check(s, v))
         return v

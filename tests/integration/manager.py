@@ -2,7 +2,7 @@
 """A small service manager: it receives what sd_notify() sends, and has a descriptor store like that of systemd.
 
 A service stores descriptors with FDSTORE=1 (sd_pid_notify_with_fds(3)). Its next instance gets them by LISTEN_FDS and
-LISTEN_FDNAMES (sd_listen_fds_with_names(3)). It does not matter how the previous instance has ended."""
+LISTEN_FDNAMES (sd_listen_fds_with_names(3)). The next instance gets them even if the previous instance was killed."""
 import array
 import fcntl
 import os
@@ -10,8 +10,8 @@ import socket
 import threading
 import time
 
-# A shell script. It moves the descriptors to 3 and higher numbers, and sets LISTEN_PID: only the process that calls exec()
-# knows this pid.
+# A shell script. It moves the descriptors to 3 and higher numbers, sets LISTEN_PID to its own pid, and executes the service,
+# which keeps this pid.
 PASS_DESCRIPTORS = r"""
 n=$1; shift
 i=3
@@ -25,16 +25,17 @@ class ServiceManager:
 
     def __init__(self):
         ServiceManager.count += 1
-        self.name = f"flightrec-manager-{os.getpid()}-{ServiceManager.count}"  # of an abstract socket: it makes no file
+        # The name of an abstract socket, which makes no file.
+        self.name = f"flightrec-manager-{os.getpid()}-{ServiceManager.count}"
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
         self.socket.bind("\0" + self.name)
         self.fds = []  # (name, fd), the oldest first
-        self.lines = []  # lines that the present instance has sent
+        self.lines = []  # lines that the current instance has sent
         self.thread = threading.Thread(target=self.receive, daemon=True)
         self.thread.start()
 
     def receive(self):
-        """The thread. It receives all the time, so that no sender has to wait."""
+        """The function of the thread. The thread receives all the time, so that no sender has to wait."""
         while True:
             data, control, _, _ = self.socket.recvmsg(65536, socket.CMSG_SPACE(4 * 64))
             fds = array.array("i")
@@ -60,7 +61,7 @@ class ServiceManager:
                     os.close(high)
         elif fields.get("FDSTOREREMOVE") == "1":
             self.remove(fields["FDNAME"])
-        for fd in fds:  # also the descriptor of BARRIER=1 (sd_notify_barrier(3)), whose close ends the barrier
+        for fd in fds:  # also the descriptor of BARRIER=1: closing it ends sd_notify_barrier(3)
             os.close(fd)
         self.lines += lines
 
@@ -71,13 +72,14 @@ class ServiceManager:
             os.close(fd)
 
     def is_new(self, fd):
-        """Returns whether the file of FD is not yet stored. systemd, too, stores a file once. (It compares by kcmp(2).)"""
+        """Returns whether the file of FD is not yet stored. systemd also stores a file only once. (systemd compares files by
+        kcmp(2).)"""
         st = os.fstat(fd)
         return all((st.st_dev, st.st_ino) != (o.st_dev, o.st_ino) for o in (os.fstat(f) for _, f in self.fds))
 
     def next_instance(self, argv):
         """Returns the command line, environment and descriptors with which systemd would start the next instance."""
-        self.settle()  # handles what the previous instance has sent
+        self.settle()  # waits until all messages of the previous instance are handled
         passed, self.lines = list(self.fds), []
         fds, env = [fd for _, fd in passed], {"NOTIFY_SOCKET": "@" + self.name}
         if passed:
@@ -90,7 +92,7 @@ class ServiceManager:
         return sorted(name for name, _ in list(self.fds))
 
     def said(self, prefix):
-        """Returns the lines that the present instance has sent and that begin with PREFIX."""
+        """Returns the lines of the current instance that begin with PREFIX."""
         return [line for line in list(self.lines) if line.startswith(prefix)]
 
     def status(self):
@@ -98,7 +100,8 @@ class ServiceManager:
         return next((x.removeprefix("STATUS=") for x in reversed(self.said("STATUS="))), "")
 
     def settle(self):
-        """Waits until all messages that were sent before are handled: messages arrive in the order in which they were sent."""
+        """Waits until all messages that were sent before this call are handled. To do this, it sends a message itself and waits
+        for it, because messages arrive in the order in which they were sent."""
         ServiceManager.count += 1
         fence = f"FENCE={ServiceManager.count}"
         self.send(fence)

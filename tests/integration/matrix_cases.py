@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The cases of the test matrix: the programs that each case runs, and the phases in which a recording must show them."""
+"""The cases of the test matrix. Each case runs programs, and each program prints the phases that it runs
+(tests/load/matrix/phase.h). The samples of a recording must agree with these phases."""
 import os
 import shutil
 import signal
@@ -19,7 +20,8 @@ CFLAGS = ("-O2", "-g", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", "-fno-omi
 
 
 class Programs:
-    """Compiles the programs of tests/load/matrix: all of them, or, with ONLY, those of one.c that ONLY names."""
+    """Compiles the programs of tests/load/matrix. If the parameter `only` has names, compiles only one.c, once for each of
+    these names."""
 
     PLAIN = ("fork", "threads", "reuse", "dl", "comm", "vdso", "text", "bpf", "jitdump")
     ONES = ("first", "second", "third", "deleted", "upgraded", "contained", "forked")
@@ -44,13 +46,14 @@ class Programs:
 
 
 class Runner:
-    """Runs the programs of a case. Meanwhile it calls TICK() again and again, which makes dumps at any time of their life."""
+    """Runs the programs of a case. While they run, it calls `tick` every few milliseconds. test_matrix.py makes dumps in
+    `tick`, so that there are dumps from the whole life of a program."""
 
     def __init__(self, programs, directory, objects, tick):
         self.programs, self.directory, self.objects, self.tick = programs, directory, objects, tick
         self.notes, self.names = {}, set(STARTERS)
         self.process = None
-        self.tidy = []  # files that are removed before a dump is read
+        self.tidy = []  # files that clean_up() removes before perf reads a dump
 
     @property
     def said(self):
@@ -69,7 +72,7 @@ class Runner:
             self.tick()
 
     def run(self, *argv, early=None):
-        """Runs a program to its end, and calls EARLY() soon after its start. Returns the phases that it prints."""
+        """Runs a program to its end, and calls `early` 100 ms after its start. Returns the phases that the program prints."""
         self.begin(*argv)
         if early:
             time.sleep(0.1)
@@ -86,14 +89,15 @@ class Runner:
         return phases
 
     def run_and_hold(self, n, *argv):
-        """Runs a program until it has printed N phases, and returns them. The program then lives until the last dump."""
+        """Starts a program and waits until it has printed N phases. Returns the phases. The program then waits, so that it is
+        alive in all dumps, until Recording.clean_up() in test_matrix.py kills it after the last dump."""
         self.begin(*argv, FR_PHASE_HOLD="1")
         self.tick_until(lambda: self.said.read_text().count("\n") == n or self.process.poll() is not None)
         assert self.process.poll() is None, (self.directory / "errors").read_text(errors="replace")
         return parse_phases(self.said.read_text())[0]
 
     def begin_stopped(self, *argv):
-        """Starts a program before the recorder starts. It stops itself, and resume() continues it."""
+        """Starts a program before the recorder starts. The program stops itself with SIGSTOP. resume() sends it a SIGCONT."""
         self.begin(*argv, FR_PHASE_STOP="1")
         until("stop", lambda: Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T")
 
@@ -102,7 +106,8 @@ class Runner:
         return self.finish()
 
     def keep_object(self, path):
-        """Puts an object into the build-id cache that perf reads, because it will not be at its path any more."""
+        """Puts an object file into the build-id cache that perf reads, because the file will no longer be at its path when perf
+        reads the dumps."""
         must("perf", "--buildid-dir", self.objects, "buildid-cache", "--add", path)
 
 
@@ -141,7 +146,8 @@ def jitdump(r):
 
 
 def in_container(r):
-    """Returns a command that runs a program in a file system of its own, at a path that does not exist outside."""
+    """Returns a command that runs a program in a mount namespace with its own root. The program's path does not exist outside
+    of this namespace."""
     r.keep_object(r.programs["contained"])
     root = r.directory / "root"
     root.mkdir()
@@ -150,7 +156,7 @@ def in_container(r):
 
 
 def service(r):
-    """Returns the path of a program that is to be upgraded while it runs, and a function that upgrades it: the function
+    """Returns the path of a program, and a function to call while the program runs. The function upgrades the program: it
     removes the file, and puts another program in its place."""
     r.keep_object(r.programs["deleted"])
     path = Path(shutil.copy(r.programs["deleted"], r.directory / "service"))
@@ -198,8 +204,8 @@ CASES = {
     "vdso": lambda r: r.run(r.programs["vdso"]),
     "bpf": lambda r: r.run(r.programs["bpf"]),
 }
-# Cases whose processes start before the recorder, so that the recorder knows them only by its scan of /proc. These
-# functions start them, and resume() continues them when the recorder runs.
+# Cases whose processes start before the recorder, so that the recorder knows these processes only from its scan of /proc. The
+# functions start the processes, and resume() continues the processes when the recorder runs.
 BEFORE = {
     "before-plain": lambda r: r.begin_stopped(r.programs["first"]),
     "before-container": lambda r: r.begin_stopped(*in_container(r)),

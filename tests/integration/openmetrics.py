@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Parses OpenMetrics text by the strict parser of Prometheus, which raises ValueError for every mistake."""
+"""Parses OpenMetrics text with the strict parser of Prometheus. The parser raises ValueError for every mistake."""
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 

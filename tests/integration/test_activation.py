@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Tests without systemd what systemd does with the recorder: it passes an open socket, and merges after a stop."""
+"""Does without systemd what systemd does with the recorder: systemd passes an open socket to it, and runs a merge after it has
+stopped."""
 import os
 import socket
 import subprocess
@@ -13,8 +14,8 @@ FIRST = 3  # the first descriptor that systemd passes (SD_LISTEN_FDS_START)
 
 @pytest.fixture
 def activated(state_dir):
-    """activated(KIND, NAME) binds a socket to state/passed, and starts a flightrecd that gets it with the name NAME, as
-    systemd passes it."""
+    """activated(KIND, NAME) binds a socket to state/passed, and starts a flightrecd. flightrecd gets the socket with the name
+    NAME, in the same way as from systemd."""
     def make(kind, name, before=lambda: None):
         passed = socket.socket(socket.AF_UNIX, kind)
         passed.bind(str(state_dir / "passed"))

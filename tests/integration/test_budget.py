@@ -20,7 +20,8 @@ def frequency(d):
 
 
 def median_distance(lines, cpu, from_s, to_s):
-    """Returns the median of the times between two samples of a CPU, in seconds. (A virtual machine may be stopped meanwhile.)"""
+    """Returns the median of the times between two successive samples of a CPU, in seconds. (The median, because the host can
+    stop a virtual machine for some time.)"""
     times = [float(line.time) for line in lines if line.cpu == cpu and from_s <= float(line.time) < to_s]
     return statistics.median(b - a for a, b in zip(times, times[1:]))
 
@@ -29,7 +30,8 @@ def test_the_frequency_is_halved_and_reported(recorder, tmp_path):
     hz = 20000
     if int(MAX_RATE.read_text()) < hz:
         pytest.skip(f"{MAX_RATE} is below {hz}")
-    # A second recorder, whose events have no sampling frequency, is tested at the same time, because both tests have to wait.
+    # `exhausted` is a second recorder, whose event has no sampling frequency. It is tested at the same time, because each of
+    # the two tests has to wait.
     no_frequency = tmp_path / "no-frequency"
     no_frequency.mkdir()
     exhausted = recorder("--config", with_budget(no_frequency, "0.01%"), "-e", "sched:sched_switch", "-M", "8M", directory=no_frequency)
@@ -37,7 +39,7 @@ def test_the_frequency_is_halved_and_reported(recorder, tmp_path):
     burn, pingpong = start_load("burn", "-t", "600", "-c", last_cpu()), start_load("pingpong", "-t", "600")
     assert frequency(d)["hz"] == hz
     until("step down", lambda: frequency(d)["divisor"] > 1, 120)
-    # There are at least ten seconds between two steps, so this dump has one step.
+    # At least ten seconds pass between two steps of the frequency, so this dump has one step.
     dump = d.dump_by_control("--post", "2s")
     f, text = frequency(d), d.text_status()
     m, steps = Metrics(d.ctl("metrics").out), meta(dump)["frequency_steps"]
@@ -58,7 +60,7 @@ def test_the_frequency_is_halved_and_reported(recorder, tmp_path):
     print(f"from sample to sample of a CPU: {before * 1e6:.0f} µs before the step, {after * 1e6:.0f} µs after it")
     assert 1.4 < after / before < 3, (before, after)
 
-    # If the window begins after the step, the JSON has the step nevertheless.
+    # If the window begins after the step, the JSON still has the step.
     late = meta(d.dump_by_control("--last", "500ms"))["frequency_steps"]
     assert late[0].get("before_window") or late[0]["monotonic_ns"] > step["monotonic_ns"], late
     # When CPUBudget= is removed, the frequency goes back to its full value at once.

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""No blind window: a load counts up in an argument of a system call while many dumps are made, one after the other. The merge
-of the dumps has each number once."""
+"""No record is lost between two dumps: a load passes the numbers 0, 1, 2 … as an argument of a system call, while many dumps
+are made one after the other. The merge of the dumps has each number once."""
 import pytest
 
 from harness import FULL, Steps, exact, last_cpu, merge, program, sequence
 
 DUMPS = 100 if FULL else 20
-# The calls of one step of the load. At most Steps.AHEAD + 1 steps are done between two dumps. A kernel ring of 32 MiB holds
-# that many calls, and so does a ring of 4 MiB. So the windows overlap also on a slow machine.
+# The number of calls in one step of the load. The load does at most Steps.AHEAD + 1 steps between two dumps. A kernel ring of
+# 32 MiB and a ring of 4 MiB have room for the calls of these steps. So the windows of the dumps overlap also on a slow machine.
 STEP = 80000
 
 
@@ -23,8 +23,8 @@ def dump_while_counting(recorder):
 
 
 def record_without_loss(recorder, directory, spec, ring):
-    """Tries three times to record without a loss: kernel rings overflow if other programs take the CPUs for too long. A loss of
-    side-band does not count, because side-band has none of the numbers."""
+    """Tries three times to record without a loss, because kernel rings overflow if other programs use the CPUs for too long. A
+    loss of side-band does not count: the numbers are in samples, not in side-band."""
     for i in range(3):
         state = directory / f"try{i}"
         state.mkdir()
@@ -41,12 +41,12 @@ def record_without_loss(recorder, directory, spec, ring):
 
 @pytest.mark.parametrize("filtered", [False, True], ids=["whole-machine", "one-syscall"])
 def test_every_number_is_in_the_merge_once(recorder, tmp_path, filtered):
-    """With the filter, only calls like those of the load are recorded, and they evict each other from a small ring. Without
-    it, the ring has all calls of the machine."""
+    """With the filter, only the system call of the load is recorded, into a small ring that evicts frames. Without the filter,
+    all system calls of the machine are recorded."""
     spec = ["-e", "raw_syscalls:sys_enter"] + (["--filter", "id == 8"] if filtered else [])
     state, load, dumps, evicted = record_without_loss(recorder, tmp_path, spec, "4M" if filtered else "48M")
     assert load["calls"] % STEP == 0 and len(set(dumps)) == len(dumps)
-    assert evicted or not filtered, "the ring held all of it"
+    assert evicted or not filtered, "the ring had room for all records"
     midst = sum((sequence(path, load)["last"] + 1) % STEP != 0 for path in dumps)
     assert midst >= DUMPS / 4, f"only {midst} dumps while the load counted: this tests little"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What flightrecctl prints for people, and the copies and windows of dumps that it makes for them."""
+"""What flightrecctl prints for people, and how it copies dumps and makes dumps without compression."""
 import json
 import os
 import signal
@@ -106,14 +106,15 @@ def fake_perf(tmp_path):
 
 @pytest.mark.parametrize("verb", ["report", "script"])
 def test_perf_is_given_the_file_and_its_options(dumps, fake_perf, verb):
-    """A dump is given by no name, `latest`, its name, its path, or the path of its JSON. The exit code is that of perf."""
+    """The dump can be given as nothing, `latest`, its name, its path, or the path of its JSON. The exit code is that of
+    perf."""
     newest = dumps / f"perf.data.sample.{STAMP}"
     for words in ([], ["latest"], [newest.name], [str(newest)], [f"{newest}.json"]):
         r = ctl(verb, *words, "-D", dumps, "--", "-F", "time", PATH=str(fake_perf))
         assert (r.code, r.out.split()) == (7, [verb, "-i", str(newest), "-F", "time"]), (words, r)
     merged = dumps / "perf.data"
     merged.write_bytes(b"PERFILE2")
-    assert ctl(verb, "-D", dumps, PATH=str(fake_perf)).out.split() == [verb, "-i", str(merged)], "the newest of all"
+    assert ctl(verb, "-D", dumps, PATH=str(fake_perf)).out.split() == [verb, "-i", str(merged)], "the newest file"
     (dumps / "debug" / ".build-id").mkdir(parents=True)
     assert ctl(verb, "-D", dumps, PATH=str(fake_perf)).out.split()[:2] == ["--buildid-dir", str(dumps / "debug")]
 
@@ -123,8 +124,8 @@ def test_perf_that_is_not_installed(dumps, tmp_path):
     assert r.code == EXIT["error"] and "perf is not installed" in r.err and "linux-perf" in r.err, r
 
 
-def test_merged_files_are_listed_and_known(recorder, state_dir):
-    """`list` and `info` show the merged file of the last stop and that of the stop before."""
+def test_list_and_info_show_merged_files(recorder, state_dir):
+    """`list` and `info` show the merged files of the last two stops."""
     n = []
     for reason in ("first", "second"):
         d = recorder("-e", "cpu-clock", "-F", "999", "-M", "4M")
@@ -150,7 +151,7 @@ MEMBER = ("setpriv", "--reuid=65534", "--regid=65534", "--groups=1", "--no-new-p
 
 
 def test_printed_paths_are_absolute(state_dir, tmp_path):
-    """Also if -o is relative to the directory in which the recorder was started."""
+    """The printed paths are absolute also if -o is relative to the directory in which the recorder was started."""
     p = start(program("flightrecd"), "-e", "cpu-clock", "-M", "1M", "-o", ".", "--socket", "control", cwd=state_dir,
               stderr=subprocess.DEVNULL)
     r = until("dump", lambda: (r := ctl("--socket", state_dir / "control", "dump")).code == 0 and r)
@@ -162,8 +163,8 @@ def test_printed_paths_are_absolute(state_dir, tmp_path):
 
 
 def test_a_member_of_the_group_makes_a_private_copy(recorder, open_dir):
-    """The copy is whole, belongs to the member, and only the member can read it. A target that cannot be written is refused
-    before a dump is made."""
+    """The copy is complete, belongs to the member of the group, and only this user can read it. If the target cannot be
+    written, the command fails before a dump is made."""
     state, home = open_dir / "state", open_dir / "home"
     state.mkdir()
     home.mkdir()
@@ -200,9 +201,9 @@ def test_a_member_of_the_group_makes_a_private_copy(recorder, open_dir):
     assert run(*as_user(), "perf", "script", "-i", copy).code == 0, "without -f"
 
 
-def test_the_services_triggers_are_not_armed_beside_it(tmp_path, state_dir):
-    """A recorder that a person starts knows the triggers of /etc, and arms only those that --trigger= names. With --config=
-    it arms all triggers of that file."""
+def test_a_recorder_of_a_person_does_not_arm_the_triggers_of_the_service(tmp_path, state_dir):
+    """A recorder that a person starts beside the service knows the triggers of the configuration in /etc, but arms only the
+    triggers that --trigger= names. If the person gives --config=, it arms all triggers of that file."""
     etc = [tmp_path / x for x in ("upper", "work")]
     for path in etc:
         path.mkdir()
@@ -218,7 +219,7 @@ def test_the_services_triggers_are_not_armed_beside_it(tmp_path, state_dir):
                   "-o", state_dir, "--socket", socket, *more, stderr=subprocess.DEVNULL)
         r = until("answer", lambda: (r := ctl("triggers", "--json", "--socket", socket)).code == 0 and r)
         triggers = {t["name"]: t["state"] for t in json.loads(r.out)["triggers"]}
-        assert {"hourly", "daily"} <= set(triggers), "they are known"
+        assert {"hourly", "daily"} <= set(triggers), "the recorder knows the triggers"
         own = {"signal", "control", "application"}
         if len(armed) == 1:
             assert {n for n, state in triggers.items() if state == "armed"} - own == armed
@@ -244,8 +245,8 @@ COMPRESSED = {81, 83}  # PERF_RECORD_COMPRESSED, PERF_RECORD_COMPRESSED2
 
 
 def test_a_dump_without_compression(recorder, tmp_path):
-    """--no-compression is for readers that do not know compressed records. The command that `info` prints for a compressed
-    dump makes a copy without compression."""
+    """--no-compression makes a dump for readers that do not know compressed records. `info` on a compressed dump prints a
+    command, which makes a copy without compression."""
     # The filter leaves out the calls of other programs: on a busy machine they would evict the earlier calls from the ring.
     d = recorder(*NO_LOSS, "-e", "raw_syscalls:sys_enter", "--filter", "id == 110", "-M", "8M")
     load("syscalls", "-n", 20000)
@@ -253,7 +254,7 @@ def test_a_dump_without_compression(recorder, tmp_path):
     d.stop()
     assert COMPRESSED & set(record_types(packed)) and not COMPRESSED & set(record_types(plain))
     assert not meta(plain)["compressed"]
-    assert set(script_text(packed)) <= set(script_text(plain)), "the later one has all of the earlier"
+    assert set(script_text(packed)) <= set(script_text(plain)), "the later dump has all samples of the earlier dump"
     line = next(x for x in ctl("info", packed).out.splitlines() if "Compressed:" in x)
     words = line.split("plain copy: ")[1].split()
     assert words[0] == "flightrec-merge"

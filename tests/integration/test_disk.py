@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A disk that is slow, stuck or broken delays only what needs it: dumps, other jobs, and triggers and files on that disk. It
-delays neither the recording nor the answers to other calls."""
+"""A disk that is slow, stuck or broken delays only what uses it: dumps and other jobs of the dumper, triggers on files of this
+disk, and reads of files on it. It delays neither the recording nor the answers to other calls."""
 import itertools
 import os
 import shutil
@@ -23,7 +23,8 @@ SKIP = 77
 
 
 class SlowFs:
-    """A frtest-slowfs: it shows the files of the directory .behind at .path, and delays or refuses requests by commands."""
+    """A frtest-slowfs, which is a FUSE file system. It shows the files of the directory .behind at .path. Commands make it
+    delay or refuse requests."""
 
     def __init__(self, tmp_path):
         self.behind, self.path, self.socket = tmp_path / "behind", tmp_path / "slow", tmp_path / "control"
@@ -38,7 +39,7 @@ class SlowFs:
             pytest.skip(f"no FUSE here: {err.strip()}")
 
     def command(self, *commands):
-        """Gives commands to frtest-slowfs. Returns how many requests wait."""
+        """Gives commands to frtest-slowfs. Returns the number of requests that wait."""
         for command in commands:
             self.process.stdin.write(command + "\n")
             self.process.stdin.flush()
@@ -57,7 +58,8 @@ class SlowFs:
 
 
 @pytest.fixture
-def disk(recorder, tmp_path):  # needs `recorder` so that the disk ends first: a recorder whose write waits cannot be killed
+# Uses `recorder` so that the disk ends before the recorder: a recorder whose write waits cannot be killed.
+def disk(recorder, tmp_path):
     fs = SlowFs(tmp_path)
     yield fs
     fs.end()
@@ -70,10 +72,10 @@ def on_disk(recorder, disk):
 
 
 def has_all(d, path, did, also=()):
-    """Checks that a dump has each number of the load once, except those that were lost because the kernel rings of a busy
-    machine were full. Side-band may have been lost, too, because it is that of all programs of the machine: the tracker's
-    queue may be full while its disk does not write, or a kernel ring. This is counted, and a scan repairs it. ALSO has
-    causes of further losses that are permitted."""
+    """Checks that a dump has each number of the load once. Numbers may be missing only if they were counted as lost because the
+    kernel rings of a busy machine were full. Side-band may also be lost, because all programs of the machine make side-band: a
+    kernel ring, or the tracker's queue while its disk does not write, can be full. A loss of side-band is counted, and a scan
+    repairs it. The parameter `also` has further causes of losses that are permitted."""
     found, lost = sequence(path, did), d.lost()
     assert set(lost) <= {*BUSY, *also}, lost
     assert did["calls"] - found["count"] <= lost.get("kernel-ring-full", 0) and found["twice"] == 0, (found, did, lost)
@@ -84,7 +86,8 @@ def counted(d):
 
 
 def answers_at_once(d):
-    """Checks that a call to the recorder takes little longer than the start of flightrecctl takes on this machine now."""
+    """Checks that a call to the recorder takes only a little longer than the start of flightrecctl takes on this machine at
+    this time."""
     def median_seconds(call):
         took = []
         for _ in range(5):
@@ -98,14 +101,15 @@ def answers_at_once(d):
 
 
 def still_records(d, calls):
-    """Waits until all CALLS of the load are in the ring, or counted as lost, while the disk does nothing."""
+    """While the disk does nothing, waits until the samples of CALLS system calls of the load are in the ring or are counted as
+    lost."""
     until("all calls in the ring", lambda: counted(d) + d.lost().get("kernel-ring-full", 0) >= calls)
 
 
 def test_the_file_system_of_these_tests_is_transparent(on_disk, disk):
     d = on_disk(*SYSCALLS, "-M", "256M")
     p = start_load("count", "-t", "0.3")
-    for cpu in sorted(os.sched_getaffinity(p.pid)) * 4:  # so that the numbers are out of order in a dump, but not in a merge
+    for cpu in sorted(os.sched_getaffinity(p.pid)) * 4:  # so that the numbers are out of order in the dump, but not in a merge
         os.sched_setaffinity(p.pid, {cpu})
         time.sleep(0.02)
     did = finish_load(p)
@@ -122,12 +126,13 @@ def test_the_file_system_of_these_tests_is_transparent(on_disk, disk):
     perf_clean("report", "-i", merged, "--stdio")
 
 
-def test_a_slow_disk_costs_back_pressure_that_is_counted(on_disk, disk):
-    """The load makes more data than the disk can write. The dump is whole, and what the ring had no room for is counted."""
+def test_losses_on_a_slow_disk_are_counted(on_disk, disk):
+    """The load makes more data than the disk can write. The dump is complete, and records for which the ring had no room are
+    counted as lost."""
     d = on_disk(*SYSCALLS, "-M", "4M")
     p = start_load("count", "-t", "600", "-c", last_cpu())
     until("full ring", lambda: d.status()["ring"]["evicted_samples"] > 100000)
-    disk.command("only sample", "rate 500000")  # two seconds for each block
+    disk.command("only sample", "rate 500000")  # so that the write of each block takes two seconds
     dump = d.start_ctl("dump")
     writing = until("report of a slow write", lambda: (w := d.status()["dumps"].get("writing", {})).get("seconds", 0) > 1.2 and w)
     disk.command("hold")  # so that the dump does not end during these checks
@@ -136,7 +141,7 @@ def test_a_slow_disk_costs_back_pressure_that_is_counted(on_disk, disk):
     before = counted(d)
     until("more samples", lambda: counted(d) > before + 100000)
     until("sample for which there is no room", lambda: "back-pressure" in d.lost())
-    assert dump.poll() is None and not d.samples(), "all of that while it was being written"
+    assert dump.poll() is None and not d.samples(), "all checks were made while the dump was being written"
     disk.command("go")
     path = finish_dump(dump)
     assert writing["file"] == path.name
@@ -158,13 +163,13 @@ def test_a_slow_disk_costs_back_pressure_that_is_counted(on_disk, disk):
     d.stop()
 
 
-def test_a_disk_that_is_stuck_holds_up_dumps_alone(on_disk, disk):
+def test_a_stuck_disk_delays_only_dumps(on_disk, disk):
     d = on_disk(*SYSCALLS, "-M", "256M")
     before = load("count", "-t", "0.3")
     disk.command("only sample", "hold")
     dump = d.start_ctl("dump")
     disk.until_held()
-    until("report of it", lambda: "disk is slow or stuck" in d.text_status())
+    until("report of the stuck disk", lambda: "disk is slow or stuck" in d.text_status())
     answers_at_once(d)
     during = load("count", "-t", "0.5")
     another = d.start_ctl("dump")
@@ -188,8 +193,8 @@ def test_a_disk_that_is_stuck_holds_up_dumps_alone(on_disk, disk):
 
 @pytest.mark.waits
 def test_reload_while_a_scan_waits_for_the_disk(on_disk, disk, tmp_path):
-    """During a scan the low watermark is frozen, and the ring cannot change its size. A reload that changes the size waits for
-    two seconds, and then applies only the other changes. No other call waits."""
+    """During a scan of /proc the ring cannot change its size, because the low watermark is frozen. A reload that changes the
+    size waits for two seconds, and then applies only the other changes. No other call waits."""
     config = tmp_path / "flightrecd.conf"
 
     def write(ring, frequency):
@@ -201,7 +206,7 @@ def test_reload_while_a_scan_waits_for_the_disk(on_disk, disk, tmp_path):
     d.lose_sideband()  # this causes a scan
     sizes = itertools.cycle(("9M", "10M"))
 
-    def is_frozen():  # lets one write after the other pass, until a write of the scan waits
+    def is_frozen():  # lets the disk do one write at a time, until the write that waits is one of the scan
         disk.command("step")
         disk.until_held()
         write(next(sizes), 99)
@@ -221,8 +226,9 @@ def test_reload_while_a_scan_waits_for_the_disk(on_disk, disk, tmp_path):
     d.stop()
 
 
-def test_a_directory_that_hangs_holds_up_jobs_alone(on_disk, disk, tmp_path):
-    """Also requests for names and reads hang. Jobs wait, but the recorder answers calls and feeds the watchdog."""
+def test_a_directory_that_hangs_delays_only_jobs(on_disk, disk, tmp_path):
+    """The disk also does not answer requests to look up names and to read. Jobs of the dumper wait, but the recorder answers
+    calls and feeds the watchdog."""
     d = on_disk(*SYSCALLS, "-M", "16M", "--config", quiet_config(tmp_path / "flightrecd.conf", ""), env=WATCHED)
     path = d.dump_by_control()
     disk.command("hang")
@@ -276,7 +282,7 @@ def test_a_dump_that_cannot_be_written_is_kept_and_written_later(on_disk, disk, 
     assert not list(disk.behind.glob("*sample*")) and not d.lost().get("failed-dump")
     more = load("count", "-t", "0.2")
     disk.command("go")
-    assert d.ctl("vacuum").code == 0  # after it the kept dump is tried again
+    assert d.ctl("vacuum").code == 0  # after a vacuum, the dumper tries again to write the kept dump
     path = d.until_dumped()
     assert meta(path)["cause"]["reason"] == "broken"
     has_all(d, path, did, {"auxiliary-write"})
@@ -286,7 +292,8 @@ def test_a_dump_that_cannot_be_written_is_kept_and_written_later(on_disk, disk, 
 
 
 def test_a_directory_that_cannot_be_synced_makes_a_dump_that_is_not_durable(on_disk, disk):
-    """The dump has its name, so it is not written again. It is reported as not durable: a power cut may remove it."""
+    """The dump already has its final name, so it is not written again. It is reported as not durable, because a power cut can
+    remove it."""
     d = on_disk(*SYSCALLS, "-M", "64M")
     did = load("count", "-t", "0.2")
     disk.command("nosync")
@@ -320,8 +327,8 @@ def on_hung_file(disk, recorder, tmp_path):
 
 
 @pytest.mark.waits
-def test_a_trigger_whose_file_hangs_holds_up_nothing(on_hung_file, disk):
-    """Neither the start nor a call waits for the file. The trigger is armed when its file can be read."""
+def test_a_trigger_whose_file_hangs_delays_nothing(on_hung_file, disk):
+    """Neither the start of the recorder nor a call waits for the file. The trigger is armed when its file can be read."""
     d, config, file = on_hung_file
     until("the probe without a file", lambda: d.trigger(ARMED_PROBES[0])["state"] == "armed")
     assert d.trigger("slow")["state"] == "arming"
@@ -352,7 +359,8 @@ def test_the_end_does_not_wait_for_the_file_of_a_trigger(on_hung_file, disk):
     d, _, _ = on_hung_file
     assert d.ctl("disable", "slow").code == 0 and d.trigger("slow")["state"] == "disabled"
     d.signal(signal.SIGTERM)
-    # The recorder has stopped. But its process ends only with its last thread, which still waits in the kernel for the file.
+    # The recorder has stopped. But its process ends only when its last thread ends, and this thread still waits in the kernel
+    # for the file.
     d.until_logged("stopped")
     disk.command("go")
     assert d.wait() == 0
@@ -366,7 +374,7 @@ def config_on(disk, frequency):
 
 @pytest.mark.waits
 def test_reload_fails_while_the_configuration_hangs(recorder, disk):
-    """The reload fails after two seconds. When the file can be read later, what is read then has no effect."""
+    """The reload fails after two seconds. If the file can be read later, its content has no effect."""
     d = recorder("--config", config_on(disk, 99), env=WATCHED)
     config_on(disk, 199)
     disk.command("hang")
@@ -404,7 +412,7 @@ def test_a_start_reports_what_hangs(disk, tmp_path, state_dir, hangs, doing):
 
 
 @pytest.mark.waits
-def test_a_restart_while_the_configuration_hangs_uses_the_one_before(recorder, disk, service_manager):
+def test_a_restart_while_the_configuration_hangs_uses_the_previous_configuration(recorder, disk, service_manager):
     """The new instance uses the configuration of the previous instance, and adopts its ring."""
     config = config_on(disk, 99)
     d = recorder("--config", config, manager=service_manager)

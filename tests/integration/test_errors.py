@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Mistakes of users: each message says what is wrong, where, and what to do next. The exit code is not 0. No data is lost."""
+"""Mistakes of users. Each message says what is wrong, where it is wrong, and what to do next. The exit code is not 0, and no
+data is lost."""
 import os
 import re
 import socket
@@ -18,8 +19,8 @@ def flightrecd(directory, *args, binary=None, prefix=()):
 
 
 def refused(r, *words, code=None):
-    """Checks that the program did not crash, but failed with the exit code CODE (any but 0 without CODE) and a message that
-    has WORDS and says what to do next."""
+    """Checks that the program did not crash, but failed with the exit code CODE, or with any exit code except 0 if CODE is
+    None. The message must have all WORDS and say what to do next."""
     assert r.code > 0 if code is None else r.code == code, f"exit code {r.code}, wanted {code or '> 0'}\n{r.err}"
     if r.code != EXIT["salvaged"]:
         assert re.search(r"^  \S", r.err, re.M), f"the message does not say what to do next:\n{r.err}"
@@ -64,7 +65,8 @@ def test_merge_on_a_full_file_system(recorder, tmpfs):
     assert merge(path).code == 0
 
 
-# Makes 20000 maps. Each call maps the same page of the file, because the kernel would join maps of neighbouring pages.
+# A Python program that makes 20000 maps. Each call maps the same page of the file, because the kernel would join maps of
+# neighbouring pages.
 MANY_MAPS = """
 import ctypes, time
 c = ctypes.CDLL(None)
@@ -78,7 +80,7 @@ time.sleep(600)
 
 
 def test_a_compaction_that_fails_is_reported(recorder, tmpfs, tmp_path, request):
-    """The file system has room for new records, but not for the second file that a compaction needs."""
+    """The file system has room for new records, but not for the second auxiliary file, which a compaction writes."""
     path = tmpfs("24M")
     conf = quiet_config(tmp_path / "compact.conf", "[Recorder]\nEvents=cpu-clock\nRingSize=4M\nAuxiliaryMaxAge=1s\n")
     mapping = start("/usr/bin/python3", "-c", MANY_MAPS, stdout=subprocess.PIPE)
@@ -151,7 +153,7 @@ HOSTILE = {
     "a-socket": (lambda p: socket.socket(socket.AF_UNIX).bind(str(p)), ["cannot open"]),
     "a-loop": (lambda p: p.symlink_to(p.name), ["symbolic links"]),
     "a-directory": (lambda p: p.mkdir(), ["directory"]),
-    "zeros": (lambda p: p.symlink_to("/dev/zero"), None),  # not an error: a link to a device turns a drop-in off
+    "zeros": (lambda p: p.symlink_to("/dev/zero"), None),  # not an error: a link to a device disables a drop-in
     "a-sparse-file": (lambda p: p.touch() or os.truncate(p, 1 << 40), [":1: "]),
     "noise": (lambda p: p.write_bytes(bytes(range(256)) * 4096), [":1: "]),
     "comments": (lambda p: p.write_bytes(b"# x\n" * (2 << 20)), ["1 MiB"]),
@@ -163,7 +165,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("what", HOSTILE)
 def test_hostile_configuration(state_dir, tmp_path, what):
-    """A drop-in may be any file. The reading of it is bounded, and ends with a message."""
+    """A drop-in can be any file. The recorder reads a limited amount of it, and reports what is wrong."""
     make, words = HOSTILE[what]
     conf, drop_ins = tmp_path / "c.conf", tmp_path / "c.conf.d"
     conf.touch()
@@ -179,7 +181,7 @@ def test_hostile_configuration(state_dir, tmp_path, what):
 
 @pytest.mark.parametrize("verb", ["dump", "status"])
 def test_no_recorder_runs(recorder, tmp_path, verb):
-    """There was never a recorder with this socket; or the recorder was killed."""
+    """Two cases: there was never a recorder with this socket, and the recorder was killed."""
     socket = tmp_path / "nobody-here"
     refused(run(program("flightrecctl"), "--socket", socket, verb), "not running", str(socket), "systemctl start flightrecd", code=EXIT["unreachable"])
     d = recorder("-e", "cpu-clock", "-M", "4M")
@@ -194,7 +196,8 @@ def test_a_missing_capability_is_named(open_dir, nobodys_dir, event, capability)
 
 
 def test_files_belong_to_a_user_who_is_not_in_the_group(open_dir, nobodys_dir):
-    """A user records a command, and is not a member of the group that --group names. The files then have the user's group."""
+    """A user records a command, but is not a member of the group that --group names. In this case the files get the user's
+    group."""
     r = run(*as_user("perfmon", "ipc_lock"), open_dir / "flightrecd", "-e", "cpu-clock", "-F", "999", "-M", "4M", "--group", "daemon",
             "-o", nobodys_dir, "--", "sh", "-c", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done")
     assert r.code == 0, r.err
@@ -234,7 +237,7 @@ def test_options_of_all_programs(name):
     refused(run(program(name), "--no-such-option"), "no-such-option", code=EXIT["usage"])
 
 
-# --- tables of mistakes: the arguments, and a part of the message --------------------------------------------------------------
+# --- tables of mistakes: (arguments, a part of the message) --------------------------------------------------------------
 
 CTL_MISTAKES = [
     ("", "no verb"),

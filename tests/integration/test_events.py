@@ -11,7 +11,8 @@ from harness import (MARK, NO_LOSS, chains, end, finish_load, has_pmu, last_cpu,
 
 
 def names(sample):
-    """Returns the names of the events of a file by stock perf, without those of side-band and trigger samples."""
+    """Returns the names of the events of a file as stock perf prints them, without the events of side-band and of trigger
+    samples."""
     out = perf_clean("evlist", "-i", sample)
     return [line.strip() for line in out.splitlines() if line.strip() and not line.startswith(("#", "dummy", MARK))]
 
@@ -60,7 +61,8 @@ def test_hardware_events(recorder):
 
 
 def test_a_machine_without_a_pmu(recorder, state_dir):
-    """A hardware event is refused with its name in the message. The default event is replaced, and this is reported once."""
+    """A hardware event is refused, and the message names it. Without events, the recorder replaces its default event by another
+    one, and reports this once."""
     if has_pmu():
         pytest.skip("there is a hardware PMU here")
     for spec in ("cycles", "r1a8", "L1-dcache-load-misses", "cpu-clock/call-graph=lbr/"):
@@ -72,8 +74,8 @@ def test_a_machine_without_a_pmu(recorder, state_dir):
 
 
 def test_period(recorder):
-    """A tracepoint with period=100 has one sample for a hundred calls. The kernel counts the calls of all programs, so the filter
-    takes a rare system call."""
+    """A tracepoint with period=100 makes one sample for a hundred calls. The kernel counts the calls of all programs together,
+    so the test uses a system call that other programs rarely make."""
     d = recorder("-e", "raw_syscalls:sys_enter/period=100/", "--filter", "id == 110", "-C", last_cpu(), "-M", "8M")
     did = load("syscalls", "-n", 50000, "-c", last_cpu())
     sample = d.dump_by_control()
@@ -98,7 +100,7 @@ def test_filter(recorder):
     calls = [line for line in lines if line.event == "raw_syscalls:sys_enter"]
     assert sum(line.tid == did["pid"] for line in calls) == 5000
     assert all(line.trace.startswith("NR 110 ") for line in calls)
-    assert any(line.event == "sched:sched_switch" for line in lines), "the filter is of the event before it alone"
+    assert any(line.event == "sched:sched_switch" for line in lines), "a filter is only for the event before it"
 
 
 def test_a_filter_never_lets_the_recorders_own_events_in(recorder):
@@ -110,9 +112,10 @@ def test_a_filter_never_lets_the_recorders_own_events_in(recorder):
 
 
 def test_software_event_of_another_recorder(recorder, tmp_path):
-    """If our event and one of perf sample the same page fault, Linux 6.18 gives our sample the id of perf's event. Such samples
-    are left out and counted as the loss foreign-id, and perf can read the file."""
-    # The ring has room for the page faults of all programs of the machine while the dump is written.
+    """If an event of the recorder and an event of perf sample the same page fault, Linux 6.18 gives the recorder's sample the
+    id of perf's event. The recorder omits samples with such an id and counts them as the loss foreign-id. So perf can read the
+    dump."""
+    # -M 64M: while the dump is written, the ring must have room for the page faults of all programs of the machine.
     d = recorder(*NO_LOSS, "-e", "page-faults", "-c", 1, "-g", "-M", "64M")
     did = perf("record", "-a", "-g", "--buildid-mmap", "-k", "CLOCK_MONOTONIC", "-e", "page-faults", "-e", "sched:sched_process_exec", "-c", 1,
                "-o", tmp_path / "own", "--", program("frtest-spawn"), "-n", 20, "-m", 5)
@@ -176,7 +179,7 @@ def test_cgroup(recorder, group):
     lines = script_lines(sample, trace=False)
     assert len(lines) > 100
     assert {line.pid for line in lines} == {pid}, Counter(line.comm for line in lines)
-    # This is what the restart of a service does.
+    # The restart of a service does the same: systemd removes the cgroup and makes it again.
     group.rmdir()
     group.mkdir()
     until("cgroup that is recorded again", lambda: "cgroup-came" in d.lost(), 60)
@@ -188,8 +191,8 @@ def test_cgroup(recorder, group):
 
 
 def test_a_cgroup_that_is_made_again_in_a_loop_costs_little(recorder, group):
-    """A service that crashes in a loop makes its cgroup again and again. The recorder opens its events only a few times, and its
-    memory does not grow."""
+    """If a service crashes in a loop, its cgroup is removed and made each time. The recorder opens its events only a few times,
+    and its memory does not grow."""
     d = recorder("-e", "cpu-clock", "-F", "499", "--cgroup", group, "-M", "4M")
     before = d.status()["self"]["rss_bytes"]
     for _ in range(2000):
@@ -204,15 +207,15 @@ def test_a_cgroup_that_is_made_again_in_a_loop_costs_little(recorder, group):
 def test_overwrite_ring(recorder):
     """A dump has the newest records of an overwritable kernel ring, each once, and also the records of another event.
 
-    The kernel ring is smaller than the first load needs. But it is so large that what other programs call until the dump
-    does not overwrite the calls of the second load."""
+    The kernel ring has no room for all samples of the first load. But it is large enough that, until the dump, the system calls
+    of other programs do not overwrite the samples of the second load."""
     d = recorder("-e", "raw_syscalls:sys_enter/overwrite/", "-e", "cpu-clock", "-F", "99", "-m", "16M", "-M", "64M")
     load("syscalls", "-n", 200000, "-c", last_cpu())
     did = load("syscalls", "-n", 2000, "-c", last_cpu())
     lines = script_lines(d.dump_by_control(), trace=False)
     calls = [line for line in lines if line.tid == did["pid"] and line.event.startswith("raw_syscalls:sys_enter")]
     assert 2000 <= len(calls) < 2200, "the 2,000 calls, and those of a process's start and end"
-    assert len({line.time for line in calls}) == len(calls), "each once"
+    assert len({line.time for line in calls}) == len(calls), "each call is there once"
     assert any(line.event == "cpu-clock" for line in lines)
     again = load("syscalls", "-n", 2000, "-c", last_cpu())
     lines = script_lines(d.dump_by_control(), trace=False)

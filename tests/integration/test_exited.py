@@ -7,7 +7,7 @@ import pytest
 from conftest import as_user
 from harness import end, load, perf, program, quiet_config, report_rows, samples_of, script_lines, start, until, until_ran
 
-CHILDREN, MS = 12, 50  # MS is much longer than the start of a program takes on a slow machine
+CHILDREN, MS = 12, 50  # MS is the run time of a child: much longer than the start of a program takes
 PROFILE = ("-e", "cpu-clock", "-F", "999", "-g")
 
 
@@ -32,8 +32,8 @@ def test_exited_processes_resolve(recorder):
 
 
 def test_exited_processes_resolve_after_their_start_left_the_ring(recorder):
-    """A process starts, and the records of its exec and its maps are evicted. Then it is sampled and exits. Then a dump is
-    made."""
+    """A process starts, and the ring evicts the records of its exec and its maps. Then the process is sampled and exits. Then a
+    dump is made."""
     d = recorder("-e", "raw_syscalls:sys_enter", "--filter", "id == 110", *PROFILE, "-M", "1M")
     child = start(program("frtest-burn"), "-t", 600, stdout=subprocess.DEVNULL)
     until("eviction", lambda: load("syscalls", "-n", 200000) and d.status()["ring"]["evicted_samples"] > 300000)
@@ -47,13 +47,14 @@ def test_exited_processes_resolve_after_their_start_left_the_ring(recorder):
 
 
 def names_in(sample, pid):
-    """Returns the name of the process in each of its samples, in the order of the file. perf may warn of lost side-band here."""
+    """Returns the name of the process PID in each of its samples, in the order of the file. perf may warn of lost side-band."""
     lines = [x.split() for x in perf("script", "-i", sample, "-F", "pid,comm", "-G").out.splitlines()]
     return [comm for comm, of in lines if of == str(pid)]
 
 
 def start_known_burn(d, burn):
-    """Starts a load. Returns it if the recorder knows its name, or else None: the small buffer may lose side-band at any time."""
+    """Starts a load. Returns its process if the recorder knows its name, or else None, because the small kernel ring can lose
+    side-band at any time."""
     p = burn()
     d.until_sampled("cpu-clock", d.event_status("cpu-clock")["samples"] + 100)
     if names_in(d.dump_by_control(), p.pid)[-1:] == ["frtest-burn"]:
@@ -64,8 +65,8 @@ def start_known_burn(d, burn):
 
 @pytest.mark.parametrize("hidepid, sees", [(2, False), (1, False), (2, True)])
 def test_a_proc_that_hides_processes(recorder, open_dir, nobodys_dir, request, hidepid, sees):
-    """A recorder without the privilege to see all processes in /proc reports that it does not know all names. It does not
-    assume that a process which it cannot see has ended."""
+    """A recorder that does not see all processes in /proc reports that it does not know all names. It does not assume that a
+    process that it cannot see has ended."""
     user = as_user("perfmon", "ipc_lock", "syslog", "dac_read_search", "chown", *["sys_ptrace"] * sees)
     config = quiet_config(open_dir / "flightrecd.conf", "[Recorder]\nEvents=cpu-clock\nFrequency=499\nRingSize=16M\nSidebandBuffer=4K\n")
     hide = ("unshare", "--mount", "--propagation", "private", "sh", "-c",

@@ -10,13 +10,14 @@ def own(path, pid):
     return [line for line in script_lines(path) if line.pid == pid]
 
 
-def test_no_events_of_its_own(recorder):
+def test_the_recorder_does_not_record_itself(recorder):
     d = recorder(*NO_LOSS, "-e", "raw_syscalls:*", "-M", "64M")
     load("syscalls", "-n", 50000, "-c", last_cpu())
     first = d.dump_by_signal()
     d.status()
-    second = d.dump_by_control()  # would have the events of the work for the first dump
-    assert d.status()["self"]["cpu_s"] > 0, "it did work"
+    # If the recorder recorded its own work, this dump would have the events of writing the first dump.
+    second = d.dump_by_control()
+    assert d.status()["self"]["cpu_s"] > 0, "the recorder used CPU time"
     assert len(script_lines(second)) >= 100000
     for path in (first, second):
         mine = own(path, d.pid)
@@ -27,8 +28,8 @@ def test_no_events_of_its_own(recorder):
 
 
 def system_calls(d, seconds):
-    """Returns how many system calls the recorder makes in SECONDS, and how many it may make. The bound is higher if more
-    processes start or end meanwhile."""
+    """Returns how many system calls the recorder makes in SECONDS, and how many are permitted. The permitted number is higher
+    if processes start or end in this time."""
     records = d.status()["sideband"]["records"]
     begin = time.monotonic()
     r = perf("stat", "-x", ";", "-e", "raw_syscalls:sys_enter", "-p", d.pid, "--", "sleep", seconds)
@@ -39,9 +40,9 @@ def system_calls(d, seconds):
 
 
 def test_steady_state_makes_few_system_calls(recorder, tmp_path):
-    """Counts the system calls by perf, with the default profile. They are few once the recorder has read the build-ids of the
-    processes that started before it. With KernelBuildIDs=yes the kernel gives the build-ids of new processes, even if another
-    recorder runs."""
+    """perf counts the system calls of a recorder with the default profile. The recorder makes few of them after it has read the
+    build-ids of the processes that started before it. With KernelBuildIDs=yes the kernel gives the build-ids of new processes,
+    even if another recorder runs."""
     d = recorder("--config", quiet_config(tmp_path / "steady.conf", "[Recorder]\nKernelBuildIDs=yes\n"), "-M", "8M")
     tries = []
     while len(tries) < 5 and not any(count <= bound for count, bound in tries):

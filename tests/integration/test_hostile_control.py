@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Hostile members of the group use the control socket. It harms neither the recording nor clients that behave well."""
+"""Hostile members of the group use the control socket. They harm neither the recording nor clients that behave well."""
 import grp
 import json
 import os
@@ -40,7 +40,8 @@ def become(uid, gid):
 
 
 class Child:
-    """Runs FUNCTION(ARGS) in a process of its own, with UID and GID. result() returns what the function returned (by JSON)."""
+    """Calls FUNCTION(ARGS) in a new process with UID and GID. result() returns the function's result, which the process passes
+    on as JSON."""
 
     def __init__(self, uid, gid, function, *args):
         self.read, write = os.pipe()
@@ -83,7 +84,7 @@ def connect(path):
 
 
 def mutated(rng, data):
-    """Returns the message DATA, changed in one of several ways in which a message can be wrong."""
+    """Returns the message DATA with one of several kinds of mistakes, or without a change."""
     how = rng.randrange(7)
     at = rng.randrange(len(data) + 1)
     if how == 0:
@@ -102,7 +103,8 @@ def mutated(rng, data):
 
 
 def send_messages(path, seed, count):
-    """Sends COUNT messages, each with the zero byte that ends a message. Connects again each time the server closes."""
+    """Sends COUNT messages, each with the zero byte that ends a message. Each time the server closes the connection, connects
+    again."""
     rng = random.Random(seed)
     corpus = [p.read_bytes().rstrip(b"\0") for p in sorted(CORPUS.iterdir())]
     done = {"sent": 0, "answered": 0, "closed": 0, "turned_away": 0}
@@ -168,7 +170,7 @@ def crowd(path, seconds, count):
 
 
 def never_read(path, seconds, count):
-    """COUNT clients call again and again, and do not read the answers."""
+    """COUNT clients send calls all the time, and do not read the answers."""
     call, end = b'{"method":"io.flightrec.Recorder.Metrics"}\0' * 100, time.monotonic() + seconds
     clients = []
     while time.monotonic() < end:
@@ -190,8 +192,8 @@ def never_read(path, seconds, count):
 
 
 def ask_politely(path, seconds):
-    """Calls again and again, with a new connection for each call. Returns how long each call took, and by how much each sleep
-    between two calls was too long: that is how long this machine makes each program wait."""
+    """Makes calls one after the other, each on a new connection. Returns the time that each call took, and the time by which
+    each sleep between two calls was too long. The second time shows how long this machine makes every program wait."""
     call, end, took, late = b'{"method":"io.flightrec.Recorder.Status"}\0', time.monotonic() + seconds, [], []
     while time.monotonic() < end or len(took) < 50:
         begin = time.monotonic()
@@ -212,7 +214,7 @@ def ask_politely(path, seconds):
 
 
 def memory(pid, reset=False):
-    """Returns the resident memory of a process, and its peak since the last call with RESET, in bytes."""
+    """Returns the resident memory of a process, and the peak of this memory since the last call with reset=True, in bytes."""
     text = Path(f"/proc/{pid}/status").read_text()
     if reset:
         Path(f"/proc/{pid}/clear_refs").write_text("5")
@@ -231,7 +233,7 @@ def guarded(recorder, open_dir):
 
 def test_thousands_of_hostile_messages(guarded):
     d, gid, seconds = guarded, group_id(), SECONDS
-    # Fills the ring, so that each dump takes the same memory.
+    # Fill the ring, so that each dump takes the same amount of memory.
     for p in [start_load("pingpong", "-t", "3", "-c", cpu) for cpu in os.sched_getaffinity(0)]:
         finish_load(p)
     d.dump_by_control()
@@ -263,7 +265,8 @@ def test_thousands_of_hostile_messages(guarded):
               f"of naps {statistics.median(late) * 1e3:.2f} ms, {max(late) * 1e3:.1f} ms too long")
     assert totals["sent"] == MESSAGES and totals["answered"] > MESSAGES / 10
     assert d.running() and d.lost() == {}
-    # The memory has grown little: after the attack, and at the peak during it in comparison with the peak of ordinary dumps.
+    # The memory after the attack is little more than before it. Its peak during the attack is little higher than the peak
+    # during ordinary dumps.
     assert after - before < RSS_GROWS_MAX
     assert attacked - max(ordinary, before) < RSS_GROWS_MAX
     for who, (t, late) in took.items():
@@ -280,8 +283,8 @@ def as_user(uid, gid):
 
 
 def test_permissions_of_each_verb(guarded, open_dir):
-    """root may call all verbs. A member of the group may call the verbs that only show something, and make dumps. All other
-    users are told which group they need."""
+    """root may use all verbs. A member of the group may make dumps, and may use the verbs that only show something. For all
+    other users, the message names the group that they need."""
     d, gid = guarded, group_id()
     ctl = [open_dir / "flightrecctl", "--socket", d.socket, "--no-pager"]
     look = (["status"], ["metrics"], ["list"], ["triggers"], ["why"], ["dump"], ["test-trigger", "control"])
@@ -293,7 +296,7 @@ def test_permissions_of_each_verb(guarded, open_dir):
     for words in change:
         r = run(*ctl, *words, preexec=as_user(NOBODY, gid))
         assert r.code == EXIT["permission"] and "root" in r.err, (words, r)
-    for opened in (False, True):  # the mode of the socket refuses other users; if the mode is open, the recorder does
+    for opened in (False, True):  # With the mode 0660 the kernel refuses other users, with 0666 the recorder refuses them
         os.chmod(d.socket, 0o666 if opened else 0o660)
         for words in (*look, *change):
             if words == ["list"]:
@@ -312,7 +315,8 @@ def test_permissions_of_each_verb(guarded, open_dir):
 
 
 def test_waiting_dumps_of_members_take_half_of_the_queue(guarded, open_dir):
-    """Dumps of members that wait take at most half of the queue. Their owner or root can cancel them."""
+    """The dumps that members of the group have asked for take at most half of the queue. The member who asked, or root, can
+    cancel such a dump."""
     d, gid = guarded, group_id()
     ctl = [open_dir / "flightrecctl", "--socket", d.socket, "--no-pager"]
 
@@ -328,7 +332,7 @@ def test_waiting_dumps_of_members_take_half_of_the_queue(guarded, open_dir):
             r = member("dump", "--post", f"{59 * 60 - i}s", "--last", f"{uid - 60000}s", "--no-wait", uid=uid)
             took += [(uid, int(r.out))] if r.code == 0 else []
             refused = refused if r.code == 0 else r
-    # At most four dumps of each user wait, and at most eight of all users.
+    # At most four dumps of each user can wait, and at most eight of all users together.
     assert [uid for uid, _ in took] == 4 * [60001] + 4 * [60002], took
     assert refused.code == EXIT["suppressed"] and "cancel" in refused.err, refused
     assert {(w["uid"], i) for i, w in waiting().items()} == set(took)
@@ -336,7 +340,7 @@ def test_waiting_dumps_of_members_take_half_of_the_queue(guarded, open_dir):
     assert f"dump {took[0][1]} of uid 60001 waits until" in text and "59min" in text or "58min" in text, text
     assert f"dump {took[0][1]} of uid 60001 waits until" in d.ctl("list").out
 
-    # Dumps by a signal, by root and by triggers are made nevertheless.
+    # Dumps by a signal, by root and by triggers are still made.
     n = len(d.samples())
     d.signal(signal.SIGUSR1)
     until("the signal's dump", lambda: len(d.samples()) == n + 1)
@@ -354,7 +358,7 @@ def test_waiting_dumps_of_members_take_half_of_the_queue(guarded, open_dir):
     r = member("cancel", str(mine))
     assert (r.code, r.out) == (0, f"{mine}\n"), r
     assert f"dump {mine} was canceled by pid" in d.log() and "uid 60001" in d.log()
-    # A client that waits for a dump is told that the dump was canceled.
+    # A client that waits for a dump gets the message that the dump was canceled.
     waits = start(*ctl, "dump", "--post", "30min", stdout=-1, stderr=-1, text=True)
     new = until("the dump that waits", lambda: [i for i, w in waiting().items() if w["uid"] == 0])[0]
     assert member("cancel", str(new)).code == EXIT["permission"]

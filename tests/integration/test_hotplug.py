@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""CPUs go offline and come back while the machine is recorded. When a CPU goes offline, the kernel ends its events.
+"""CPUs go offline and online again while the machine is recorded. When a CPU goes offline, the kernel ends the events of this
+CPU.
 
-No other test may run at the same time."""
+No other test is allowed to run at the same time."""
 import json
 from pathlib import Path
 
@@ -14,7 +15,8 @@ pytestmark = pytest.mark.hotplug
 
 CPU = last_cpu()
 ONLINE = Path(f"/sys/devices/system/cpu/cpu{CPU}/online")
-# Only getppid(): programs are built at the same time, and their calls would evict those of the tests from the ring.
+# Only getppid(): other programs can run at the same time, and their system calls would evict the samples of the tests from the
+# ring.
 CALLS = ["-e", "raw_syscalls:sys_enter", "--filter", "id == 110"]
 
 
@@ -24,7 +26,7 @@ def switch(on):
 
 @pytest.fixture(autouse=True)
 def cpu():
-    """The CPU that the tests take offline. At the end of each test it is online again."""
+    """The CPU that the tests take offline. It is online again at the end of each test."""
     try:
         switch(True)
     except OSError as e:
@@ -60,8 +62,8 @@ def test_a_cpu_goes_and_comes_back(recorder):
 
 @pytest.mark.parametrize("start_without", [False, True])
 def test_a_cpu_that_comes_back_is_recorded(recorder, start_without):
-    """The recorder notices it even if it reads the list of CPUs only after the CPU is back: then the list is the same, but
-    the events of the CPU do not work any more."""
+    """The recorder notices that the CPU was offline, even if it reads the list of CPUs only after the CPU is online again. In
+    this case the list has not changed, but the events of the CPU no longer work."""
     if start_without:
         switch(False)
     d = recorder(*NO_LOSS, *CALLS, "-M", "32M")
@@ -74,12 +76,12 @@ def test_a_cpu_that_comes_back_is_recorded(recorder, start_without):
 
 
 def test_names_come_from_a_cpu_that_is_not_sampled(recorder):
-    """A process calls exec, which gives it its name, on a CPU that is not sampled, and then runs on a CPU that is sampled."""
+    """A process gets its name by an exec on a CPU that is not sampled, and then runs on a CPU that is sampled."""
     d = recorder(*NO_LOSS, *CALLS, "-C", "0", "-M", "32M")
     switch(False)
     switch(True)
     until_back(d)
-    # exec on the CPU that came back, then the calls on CPU 0.
+    # The exec is on the CPU that is online again, and the calls are on CPU 0.
     did = json.loads(must("taskset", "-c", CPU, program("frtest-syscalls"), "-n", 20000, "-c", 0).out)
     calls = getppid_calls(d.dump_by_control(), did)
     assert len(calls) == 20000 and {x.comm for x in calls} == {"frtest-syscalls"}
@@ -87,7 +89,7 @@ def test_names_come_from_a_cpu_that_is_not_sampled(recorder):
 
 
 def test_a_cgroup_is_made_again_without_the_cpu(recorder, group):
-    """The list of CPUs to record (-C) has a CPU that is offline when the events are opened again for the new cgroup."""
+    """A CPU of the list of CPUs to record (-C) is offline when the events are opened again for the new cgroup."""
     d = recorder("-e", "cpu-clock", "-F", "499", "-C", f"0-{CPU}", "--cgroup", group)
     switch(False)
     d.until_logged(f"CPU {CPU} went offline")

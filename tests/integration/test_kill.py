@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The recorder is killed by SIGKILL at any moment: the files that are left can be read and merged."""
+"""The recorder is killed by SIGKILL at a random moment. The files that it leaves can be read and merged."""
 import json
 import os
 import random
@@ -24,7 +24,7 @@ def test_killed_at_a_random_moment(recorder, state_dir, turn):
     time.sleep(rng.uniform(0, 0.6))
     for _ in range(rng.randrange(0, 4)):
         d.signal(signal.SIGUSR1)
-        time.sleep(rng.uniform(0, 0.08))  # so that about half of the kills come while a dump is written
+        time.sleep(rng.uniform(0, 0.08))  # so that about half of the kills happen while a dump is being written
     if rng.random() < 0.25:
         d.signal(signal.SIGUSR2)
         time.sleep(rng.uniform(0, 0.3))
@@ -36,7 +36,7 @@ def test_killed_at_a_random_moment(recorder, state_dir, turn):
         r = perf("script", "-i", auxiliary, "--show-task-events", "--show-mmap-events")
         assert r.code == 0, f"perf script cannot read the auxiliary file: {r.err[-2000:]}"
         assert "PERF_RECORD_MMAP" in r.out and "PERF_RECORD_COMM" in r.out
-    for sample in d.samples():  # a file that has its final name is whole
+    for sample in d.samples():  # a file that has its final name is complete
         assert perf_clean("script", "-i", sample, "-F", "comm,tid,time")
     if not d.samples() and not auxiliary.exists():
         assert (state_dir / "perf.data").exists(), "killed after the merge, or something went missing"
@@ -59,4 +59,4 @@ def test_auxiliary_is_readable_while_it_is_written(recorder, state_dir):
         time.sleep(0.2)
         read()
     children = json.loads(p.communicate(timeout=180)[0])["children"]
-    until("the newest process in it", lambda: re.search(rf"PERF_RECORD_COMM exec: frtest-child:{children[-1]}/", read()))
+    until("the newest process", lambda: re.search(rf"PERF_RECORD_COMM exec: frtest-child:{children[-1]}/", read()))

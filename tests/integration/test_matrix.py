@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Each sample has the right name, also when programs exec, fork, reuse a pid, unload a library, or are renamed. Each of these is
-a case (matrix_cases.py).
+"""Each sample has the right name, also when programs exec, fork, reuse a pid, unload a library, or are renamed. matrix_cases.py
+has a case for each of these situations.
 
-All cases are recorded twice. First with a ring that is large enough for all of it, and one dump at the end. Then with a ring of
-1 MiB and many dumps, while a flood of system calls evicts all frames several times a second: so only the tail model knows what
-the programs did before.
+All cases are recorded twice. The first recording has a ring that is large enough for all records, and one dump at the end. The
+second recording has a ring of 1 MiB and many dumps, while a flood of system calls evicts all frames several times a second. So
+only the tail model (the processes and maps at the time of the oldest frame) knows what the programs did before.
 """
 import os
 import re
@@ -19,18 +19,18 @@ from judge import Judge, Verdict, samples_of
 from matrix_cases import BEFORE, CASES, PHASE_MS, Programs, Runner
 
 PROFILE = ("-F", "999", "-e", "cpu-clock", "-g")
-# Only the calls of the flood: calls of other programs would evict frames between two dumps. The filter takes the name and not
-# the pid, because in a pid namespace the kernel's common_pid is another number.
+# Only the calls of the flood, because calls of other programs would evict frames between two dumps. The filter compares the
+# name and not the pid, because in a pid namespace the kernel's common_pid is another number.
 FLOOD = ("-e", "raw_syscalls:sys_enter", "--filter", 'id == 110 && COMM == "flood"')
-# A ring of 1 MiB has room for about 10000 of these calls. A tick makes FLOOD_PER_TICK calls, and each DUMP_EVERY_TICKS ticks make
-# a dump. So windows overlap, also if a tick takes long.
+# A ring of 1 MiB has room for about 10000 of these calls. Each tick makes FLOOD_PER_TICK calls, and a dump is made after every
+# DUMP_EVERY_TICKS ticks. So the windows of the dumps overlap, even if a tick takes long.
 FLOOD_PER_TICK = 600
 DUMP_EVERY_TICKS = 8
 KERNEL_RING = ("-m", "4M")  # has room for more than the flood makes between two dumps
 
 
 class Recording:
-    """One recording of all cases: their phases and the files."""
+    """One recording of all cases, with the phases of the cases and the files of the recorder."""
 
     def __init__(self, directory, wrapped):
         self.directory, self.wrapped = directory, wrapped
@@ -48,7 +48,7 @@ class Recording:
         for name, begin in BEFORE.items():
             begin(stopped[name])
         # KernelBuildIDs=yes: the kernel gives the build-ids, also of files that are gone, and even if other recorders run.
-        # SidebandBuffer=8M has room for the side-band of all programs of the machine while the recorder waits for a CPU.
+        # SidebandBuffer=8M: while the recorder waits for a CPU, there is room for the side-band of all programs of the machine.
         config = quiet_config(self.directory / "state.conf", "[Recorder]\nKernelBuildIDs=yes\nSidebandBuffer=8M\n")
         self.daemon = Daemon(self.state, "--config", config, *KERNEL_RING, *events, "-M", ring).start()
         if self.wrapped:
@@ -82,7 +82,8 @@ class Recording:
             self.dump()
 
     def clean_up(self):
-        """Ends all programs, and removes files, because perf must be able to read the dumps without them."""
+        """Ends all programs, and removes their files, because perf must be able to read the dumps without the programs and
+        files."""
         end(*(r.process for r in self.runners if r.process), *([self.flood.process] if self.flood else []))
         for r in self.runners:
             for path in r.tidy:
@@ -101,7 +102,8 @@ class Recording:
         self.dumps.append(self.daemon.dump_by_control())
 
     def judge(self):
-        """Reads each file once for all cases. Makes .verdicts: {case: (verdict of the sample files, of the merged file)}."""
+        """Reads each file once for all cases. Sets .verdicts to {case: (Verdict of the sample files, Verdict of the merged
+        file)}."""
         pids = set().union(*(j.pids for j in self.cases.values()))
         self.verdicts = {name: (Verdict(), Verdict()) for name in self.cases}
         for i, files in enumerate((self.dumps, [self.merged])):
@@ -141,7 +143,8 @@ def test_nothing_was_lost(recording, capsys):
     if recording.wrapped:
         ring = recording.status["ring"]
         assert ring["evicted_samples"] > 20 * ring["samples"], f"the flood did not turn the ring over: {ring}"
-    # Samples may be lost: the kernel may throttle an event, and dumps pin the frames of the ring of 1 MiB. No side-band is lost.
+    # Samples may be lost: the kernel can throttle an event, and the ring of 1 MiB has no room while dumps pin its frames.
+    # Side-band must not be lost.
     lost = {cause: n for cause, n in recording.status["losses"].items() if n and cause not in ("throttled", "back-pressure")}
     assert not lost, lost
 
@@ -152,7 +155,7 @@ def test_all_samples_are_right(recording, case):
         pytest.skip(recording.skipped[case])
     judge = recording.cases[case]
     for what, v in zip(("sample files", "merged"), recording.verdicts[case]):
-        # If other programs use the CPUs, too, there are samples for at least a third of the time of the phases.
+        # Other programs may use the CPUs, but there are samples for at least a third of the time of the phases.
         wanted = len(judge.phases) * PHASE_MS / 3
         assert v.inside >= wanted, f"{what}: {v.inside} samples within phases, {wanted:.0f} wanted"
         assert v.right == v.total, f"{what}: {v}; e.g.\n" + "\n".join(v.wrong)
@@ -161,7 +164,7 @@ def test_all_samples_are_right(recording, case):
 
 
 def test_namespaces_of_the_container(recording):
-    """A NAMESPACES record says that the process is in another mount namespace than the machine."""
+    """A NAMESPACES record shows that the process is in another mount namespace than the test."""
     pid = next(iter(recording.cases["container"].pids))
     out = perf_clean("script", "-i", recording.merged, "--show-namespace-events", "--pid", pid)
     own = os.stat("/proc/self/ns/mnt").st_ino
@@ -171,7 +174,8 @@ def test_namespaces_of_the_container(recording):
 
 @pytest.fixture
 def cgroup2(tmp_path):
-    """The cgroup2 hierarchy, mounted only in the mount namespace of the tests. (perf's CGROUP records are of this hierarchy.)"""
+    """The cgroup2 hierarchy, mounted only in the mount namespace of the tests. (PERF_RECORD_CGROUP describes cgroups of this
+    hierarchy.)"""
     root = tmp_path / "cgroup2"
     root.mkdir()
     try:
@@ -183,7 +187,7 @@ def cgroup2(tmp_path):
 
 
 def test_cgroup_has_its_name(recorder, cgroup2, state_dir):
-    """A cgroup that exists only for a short time has its path in the dump and in the merge."""
+    """The dump and the merged file have the path of a cgroup that existed only for a short time."""
     group = cgroup2 / f"frtest-matrix-{os.getpid()}"
     d = recorder(*PROFILE, "-M", "8M")
     try:

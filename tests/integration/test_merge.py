@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A merged file has all records of its inputs, each once. Of a damaged input it has the undamaged part, and the damage is
-reported."""
+"""A merged file has all records of its inputs, each once. If an input is damaged, the merged file has the undamaged part of it,
+and flightrec-merge reports the damage."""
 import contextlib
 import json
 import os
@@ -44,7 +44,7 @@ def overlapping(recorded, tmp_path):
 
 
 def union(samples):
-    """Returns {sample: count}. The count is that of the file which has the sample most often."""
+    """Returns {sample: count}. The count is how often the sample is in one file, at most."""
     result = Counter()
     for path in samples:
         result |= Counter(script_text(path))
@@ -60,7 +60,8 @@ def merge_files(output, *files):
 
 
 def test_the_merge_is_the_union(overlapping):
-    """Merges a directory, then single files, then with compression. Without --keep the inputs are removed."""
+    """Merges a directory, then single files, then the directory with compression. Without --keep, flightrec-merge removes the
+    inputs."""
     directory, samples = overlapping
     wanted, before = union(samples), listing(directory)
     assert sum(len(script_text(s)) for s in samples) > sum(wanted.values()), "the windows do not overlap, so this tests nothing"
@@ -85,7 +86,8 @@ def test_the_merge_is_the_union(overlapping):
     assert older.read_bytes() == b"older"
     left = listing(directory)
     assert not [n for n in left if n.startswith((".", "perf.data.sample")) or n == "perf.data.auxiliary"], left
-    # perf sorts what it reads. So the order of records in the file is found by the offsets in its raw dump (-D).
+    # perf sorts the records that it reads. So the test finds the order of the records in the file by their offsets, which `perf
+    # script -D` prints.
     out = perf_clean("script", "-i", directory / "perf.data", "-D", timeout=300)
     raw = re.findall(r"^\d+ (\d+) (0x[0-9a-f]+) \[0x[0-9a-f]+\]: PERF_RECORD_SAMPLE", out, re.M)
     times = [int(time) for time, offset in sorted(raw, key=lambda r: int(r[1], 16))]
@@ -128,7 +130,7 @@ GARBAGE = {"empty": b"", "magic": b"PERFILE2", "text": b"no perf.data at all\n" 
 
 @pytest.mark.parametrize("content", GARBAGE)
 def test_garbage_is_named_and_kept(overlapping, tmp_path, content):
-    """Garbage alone in a directory, and garbage beside good inputs, which are merged."""
+    """Two cases: a directory has only garbage, and a directory has garbage and good inputs. The good inputs are merged."""
     for directory, code in ((tmp_path / "alone", EXIT["error"]), (overlapping[0], EXIT["salvaged"])):
         directory.mkdir(exist_ok=True)
         bad = directory / "perf.data.sample.20200101T000000.000000Z"
@@ -156,7 +158,8 @@ def test_two_recordings_in_one_directory_are_merged(recorder, state_dir):
 
 
 def test_a_dump_that_is_gone_is_an_error_only_where_it_was_named(overlapping):
-    """Retention may remove a dump while a merge reads the directory: this is not an error."""
+    """If a merge reads a directory, a dump that is gone is not an error, because retention can remove a dump during the
+    merge."""
     directory, samples = overlapping
     gone = samples[0].with_name("perf.data.sample.20010101T000000.000000Z")
     gone.symlink_to("/nowhere")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Metrics: the numbers of status in a format for programs that collect metrics."""
+"""The verb metrics and the HTTP listener give the numbers of status in the OpenMetrics format."""
 import http.client
 import json
 import socket
@@ -26,7 +26,7 @@ def rss_bytes(pid):
     return int(next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmRSS")).split()[1]) * 1024
 
 
-def test_agree_with_status(recorder):
+def test_metrics_agree_with_status(recorder):
     begin = time.monotonic()
     d = recorder(*NO_LOSS, "-e", "raw_syscalls:sys_enter", "--filter", "id == 110", "-e", "cpu-clock", "-F", "99", "-M", "8M")
     load("syscalls", "-n", 10000, "-c", last_cpu())
@@ -75,7 +75,8 @@ def test_agree_with_status(recorder):
 
 
 def test_names_are_escaped_and_unique(recorder):
-    """Two events with the same name become one series. Characters of a name that would end the value are escaped."""
+    """Two events with the same name become one series. Characters of an event's name that would end the value of a label are
+    escaped."""
     d = recorder("-e", 'cpu-clock/name=a\\b/', "-e", "cpu-clock/name=twice/", "-e", "task-clock/name=twice/", "-M", "4M")
     load("burn", "-t", "0.3")
     m = metrics(d)
@@ -125,7 +126,7 @@ def test_listener(recorder, tmp_path):
     assert ask(port, "HEAD")[::2] == (200, "")
     assert ask(port, path="/")[0] == 404 and ask(port, path="/metrics/x")[0] == 404
     assert ask(port, "POST", body="x" * 1000)[0] == 405 and ask(port, "DELETE")[0] == 405
-    # A connection may send many requests. At most eight connections may be open without a request, and only for a short time.
+    # A connection can send many requests. At most eight connections can be open without a request, and only for a short time.
     c = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     for _ in range(50):
         c.request("GET", "/metrics")
@@ -147,7 +148,7 @@ def test_listener(recorder, tmp_path):
                 raise
             except OSError:  # the recorder closes the connection before it has read all of the request
                 pass
-    # After that, the recorder does not use CPU time in a loop.
+    # After these connections, the recorder does not use CPU time in a loop.
     before, begin = cpu_seconds(d.pid), time.monotonic()
     time.sleep(1)
     assert cpu_seconds(d.pid) - before < 0.3 * (time.monotonic() - begin)

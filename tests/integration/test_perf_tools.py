@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Each subcommand of stock perf that reads a perf.data file can read ours. perf and flightrecd record the same short load at the
-same time. Then each command of a table is run for perf's file, our dump and our merge. The output must match the same pattern."""
+"""Each subcommand of stock perf that reads a perf.data file can read the files of flightrec. perf and flightrecd record the
+same short load at the same time. Then each command of a table is run for three files: perf's file, the dump and the merged
+file. All outputs must match the pattern of the command."""
 import re
 from concurrent.futures import ThreadPoolExecutor
 
@@ -14,8 +15,8 @@ EVENTS = ("sched:sched_switch", "sched:sched_wakeup", "sched:sched_wakeup_new", 
           "irq:irq_handler_entry", "irq:irq_handler_exit", "irq:softirq_raise", "irq:softirq_entry", "irq:softirq_exit",
           "workqueue:workqueue_activate_work", "workqueue:workqueue_execute_start", "workqueue:workqueue_execute_end",
           "power:cpu_idle", "power:cpu_frequency", "cpu-clock/freq=999/")
-# One recording with stacks and one without: some subcommands need stacks of each event, and others do other things if there are
-# stacks.
+# There is one recording with stacks and one without, because some subcommands need stacks of each event, and others work
+# differently if there are stacks.
 KINDS = {"stacks": ("-g",), "plain": ()}
 LOAD = "date +%s.%N; {burn} -u 0.05 -c {cpu} & {pingpong} -t 0.02 & wait; date +%s.%N"
 
@@ -55,7 +56,8 @@ STACKS = [
     ("sched timehist -i FILE --state -w -n -M -V", PINGPONG + r"\[.* <- \S+ <- "),
     ("sched timehist -i FILE -s", PINGPONG),
     ("script -i FILE --show-task-events --show-mmap-events", r"PERF_RECORD_MMAP2.*frtest-burn"),
-    # Only one process: another process of the machine may have a name that is not UTF-8, and Python fails at it.
+    # Only one process, because another process of the machine can have a name that is not UTF-8, and Python fails at such a
+    # name.
     ("script --comm frtest-burn -s SCRIPTS/python/stackcollapse.py -i FILE", r"frtest-burn.*;main"),
     ("script --comm frtest-burn -s SCRIPTS/python/syscall-counts.py -i FILE", r"syscall events"),
     ("script --comm frtest-burn -s SCRIPTS/perl/wakeup-latency.pl -i FILE", r""),
@@ -65,7 +67,7 @@ STACKS = [
     ("trace -i FILE -o OUT", r"frtest-"),
     ("trace -s -i FILE -o OUT", r"frtest-burn \("),
     ("trace --sched -i FILE -o OUT", r"frtest-"),
-    # Fields and sort keys that perf's own recording has, and some that it does not have.
+    # Some of these fields and sort keys are in perf's own recording, and some are not.
     ("script -i FILE -F comm,tid,pid,time,cpu,event,ip,sym,dso,symoff,period,misc,tod,flags,insn", r"frtest_burn_hot"),
     ("report -i FILE --stdio -g none -s pid,comm,dso,sym,cpu,socket,cgroup,dso_size,local_weight,transaction", r"frtest_burn_hot"),
     ("report -i FILE --stdio -g none -s prev_comm,next_comm", r"frtest-"),
@@ -87,7 +89,8 @@ PLAIN = [
     ("trace -i FILE -o OUT", r"frtest-"),
 ]
 SCRIPTS = "/usr/lib/perf-core/scripts"
-# perf sched replay prints this if a task that was just reaped wakes another task: the kernel gives its pid as -1.
+# perf sched replay prints this if a task that has just been reaped wakes another task, because the kernel gives -1 as the pid
+# of the reaped task.
 FAULT_OF_PERF = "pid 4294967295 exceeds limit"
 TABLE = {"stacks": STACKS, "plain": PLAIN}
 
@@ -98,7 +101,7 @@ def events(names):
 
 @pytest.fixture(scope="module", params=KINDS)
 def recorded(request, tmp_path_factory):
-    """The recordings of one load: (kind, directory, {"own": perf's file, "dump": our dump, "merge": the merge of our dump})."""
+    """The recordings of one load: (kind, directory, {"own": perf's file, "dump": the dump, "merge": the merged file})."""
     directory = tmp_path_factory.mktemp(request.param)
     state, cpu = directory / "state", last_cpu()
     state.mkdir()
@@ -107,7 +110,7 @@ def recorded(request, tmp_path_factory):
     d = Daemon(state, "--config", config, "-m", "4M", "-M", "32M", *what).start()
     try:
         load = LOAD.format(burn=program("frtest-burn"), pingpong=program("frtest-pingpong"), cpu=cpu)
-        # The load runs on CPU `cpu` from its fork on, because perf records names only on the CPU that it samples.
+        # taskset starts perf, and so the load, on the CPU `cpu`, because perf records names only on the CPU that it samples.
         said = must("taskset", "-c", cpu, "perf", "record", "-k", "CLOCK_MONOTONIC", "--buildid-mmap", "-m", "4M", *what, "-o",
                     directory / "own", "--", "sh", "-c", load).out
         dump = d.dump_by_control("--from", f"@{said.split()[0]}", "--to", f"@{said.split()[-1]}")
@@ -119,8 +122,8 @@ def recorded(request, tmp_path_factory):
 
 
 def read(directory, name, path, command):
-    """Runs a command of the table for the file PATH. Returns its exit code, all that it prints and writes, and its standard
-    error."""
+    """Runs a command of the table for the file PATH. Returns the exit code, all that the command prints and writes, and its
+    standard error."""
     out = directory / f"{name}.{abs(hash(command))}"
     words = {"FILE": str(path), "OUT": str(out)}
     r = perf(*[words.get(w, w) for w in command.replace("SCRIPTS", SCRIPTS).split()], cwd=directory)
@@ -129,7 +132,8 @@ def read(directory, name, path, command):
 
 
 def judge(recorded, case):
-    """Returns (whether perf can read its own file, a text about what is wrong with our files or None)."""
+    """Returns two values: whether perf can read its own file; and a text about what is wrong with the files of flightrec, or
+    None."""
     _, directory, files = recorded
     command, wanted = case
     own = read(directory, "own", files["own"], command)

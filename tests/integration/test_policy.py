@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The policy for anomalies: which make a dump, and which are suppressed. Both are reported."""
+"""The policy decides which anomalies make a dump, and which are suppressed. Each decision is reported."""
 import json
 import os
 import signal
@@ -21,7 +21,7 @@ EVENTS = ("-e", "cpu-clock", "-F", "499", "-M", "8M")
 class Machine:
     """A recorder whose configuration has TEXT, and an application that sends anomalies to it.
 
-    Anomalies that come within a short time join one dump. Tests that count dumps send them one by one, by send_alone()."""
+    Anomalies that come within a short time join one dump. So tests that count dumps use send_alone()."""
 
     def __init__(self, recorder, state_dir, text, events=EVENTS):
         self.config = state_dir.parent / "flightrecd.conf"
@@ -64,19 +64,20 @@ class Machine:
         return self.settled(name)
 
     def send_alone(self, name):
-        """Sends an anomaly, and waits until no dump waits that a later anomaly could join."""
+        """Sends an anomaly, and waits until the queue of dumps is empty, so that the next anomaly cannot join a dump."""
         self.send_settled(name)
         until("an empty queue", lambda: self.d.status()["dumps"]["queued"] == 0)
 
     def files(self, n):
-        """Waits for N dumps, and checks that there are not more. Returns the JSON of each."""
+        """Waits for N dumps, and checks that there are exactly N. Returns the JSON of each dump."""
         until(f"{n} dumps", lambda: (s := self.d.status()["dumps"])["queued"] == 0 and s["done"] >= n)
         paths = self.d.samples()
         assert len(paths) == n, paths
         return [meta(p) for p in paths]
 
     def decisions(self, name=None):
-        """Returns the decisions (only those about the trigger NAME if it is given), the newest first."""
+        """Returns all decisions, or only the decisions about the trigger NAME if NAME is given. The newest decision is
+        first."""
         decisions = self.call("Decisions")["parameters"]["decisions"]
         return [x for x in decisions if name in (None, x["trigger"])]
 
@@ -117,7 +118,7 @@ def test_cooldown(recorder, state_dir):
     m.settled("app")
     until("the dump", lambda: m.d.status()["dumps"]["done"] == 1)
     m.send_alone("other")
-    time.sleep(1.2)  # the source itself holds anomalies back for at most a second after one. The cool-down is longer
+    time.sleep(1.2)  # after an anomaly, the source itself holds back others for at most a second. The cool-down is longer
     t = m.send_settled("app")
     assert (t["fired"], t["joined"]) == (1, 0) and t["suppressed"]["cool-down"] >= 1, t
     assert 0 < t["cooldown_left_ns"] < 3600 * 10**9
@@ -125,7 +126,7 @@ def test_cooldown(recorder, state_dir):
     newest = m.decisions("app")[0]
     assert newest["verdict"] == "cool-down" and "cools down for another" in newest["why"]
     for fired in (1, 2):
-        until("the end of its cool-down", lambda: m.trigger("short")["cooldown_left_ns"] == 0)
+        until("the end of the cool-down", lambda: m.trigger("short")["cooldown_left_ns"] == 0)
         assert m.send_settled("short")["fired"] == fired
     second, first = [x["cause"]["monotonic_ns"] for x in m.decisions("short")]
     assert second - first >= 3 * 10**9
@@ -153,7 +154,8 @@ def test_min_fill(recorder, state_dir):
     m = Machine(recorder, state_dir, "MinFill=3s\nCooldown=0\n[Trigger app]\nApplication=yes\n[Trigger now]\nApplication=yes\nMinFill=0\n"
                                      "[Trigger late]\nApplication=yes\nMinFill=50s\n")
     m.send_settled("late")
-    m.send_alone("app")  # after a slow start, the ring may be full enough already: "now" must not join that dump
+    # After a slow start, the ring can already be full enough: so wait until this dump is made, because "now" must not join it.
+    m.send_alone("app")
     assert m.trigger("late")["suppressed"] == {"min-fill": 1}
     assert "MinFill= asks for 50.0s" in m.decisions("late")[0]["why"]
     assert m.send_settled("now")["fired"] == 1
@@ -193,10 +195,11 @@ def test_causes_within_the_post_trigger_time_share_a_file(recorder, state_dir):
 
 def test_triggers_that_see_one_anomaly_share_a_file(recorder, state_dir):
     """Three anomalies come shortly after each other, without a post-trigger time, and join one dump. The dump has a trigger
-    sample for each, and its window is long enough for each of the three windows."""
+    sample for each anomaly, and its window contains the windows of all three triggers."""
     m = Machine(recorder, state_dir, "[Trigger a]\nApplication=yes\n[Trigger b]\nApplication=yes\nWindow=40s\n"
                                      "[Trigger c]\nApplication=yes\n[Trigger d]\nApplication=yes\nWindow=all\nCooldown=0\n")
-    m.d.signal(signal.SIGSTOP)  # receives all three at once then, also if another process delays this one between two of them
+    # Stopped, so that the recorder receives all three anomalies at once, even if this process is delayed between them.
+    m.d.signal(signal.SIGSTOP)
     for name in "abc":
         m.send(name)
     m.d.signal(signal.SIGCONT)
@@ -207,7 +210,7 @@ def test_triggers_that_see_one_anomaly_share_a_file(recorder, state_dir):
     assert dump["asked"] == {"from_ns": causes[1]["monotonic_ns"] - 40 * 10**9, "to_ns": last}, "as far back as b asked"
     assert [time_ns(x) for x in trigger_samples(m.d.samples()[0])] == [c["monotonic_ns"] for c in causes]
     assert first < last and [(m.trigger(n)["fired"], m.trigger(n)["joined"]) for n in "abc"] == [(1, 0), (0, 1), (0, 1)]
-    # Later anomalies each have a dump of their own. `flightrecctl triggers` shows how far back a window goes.
+    # Each later anomaly makes its own dump. `flightrecctl triggers` shows how far back a window goes.
     for n in (2, 3):
         m.send("d")
         dump = m.files(n)[-1]
@@ -218,13 +221,13 @@ def test_triggers_that_see_one_anomaly_share_a_file(recorder, state_dir):
 
 
 def test_a_timer_fires_at_its_interval(recorder, state_dir):
-    """The cool-down that other triggers have by default does not suppress a timer."""
+    """Other triggers have a cool-down by default. A timer has none."""
     begin = time.monotonic_ns()
     m = Machine(recorder, state_dir, "[Trigger tick]\nEvery=1s\nWindow=1s\n")
-    until("three dumps of it", lambda: m.trigger("tick")["fired"] >= 3)
+    until("three dumps of the timer", lambda: m.trigger("tick")["fired"] >= 3)
     m.call("SetTrigger", name="tick", enabled=False)
     times = [x["cause"]["monotonic_ns"] for x in reversed(m.decisions())]
-    # A timer is never early, and its delays do not add up. A busy machine may delay it once.
+    # A timer is never early, and its delays do not add up. A busy machine can delay one of its dumps.
     assert all(at >= begin + n * 10**9 for n, at in enumerate(times, 1)), (begin, times)
     assert min(b - a for a, b in zip(times, times[1:])) < 2.5e9, times
 
@@ -249,7 +252,7 @@ def test_watch(recorder, state_dir):
         assert (decision["trigger"], decision["verdict"], decision["cause"]["value"]) == ("app", "fire", 12)
     for c in clients:
         c.close()
-    with start_watch() as s:  # there is room for it again, because other clients have gone
+    with start_watch() as s:  # the recorder accepts it, because other clients have gone
         time.sleep(1.2)
         m.send("app")
         assert receive(s)["parameters"]["decision"]["verdict"] == "cool-down"
@@ -274,7 +277,8 @@ def test_a_storm_of_triggers_is_counted_and_limited(recorder, state_dir):
 
 
 def test_probes_that_are_armed_by_default(recorder, state_dir, tmp_path):
-    """Only the probes that cost nothing are armed by default. If the kernel lacks the tracepoint of one, this is reported."""
+    """Only the probes that cost nothing are armed by default. If the kernel lacks the tracepoint of such a probe, this is
+    reported."""
     config = tmp_path / "flightrecd.conf"
     config.write_text(f"[Triggers]\nSocket={state_dir}/trigger\n")
     d = recorder("--config", config, *EVENTS)
@@ -284,13 +288,14 @@ def test_probes_that_are_armed_by_default(recorder, state_dir, tmp_path):
 
 
 def journal_entry(datagram):
-    """Returns the fields of a journal entry whose values have no newline. (Other fields have another format, with a length.)"""
+    """Returns the fields of a journal entry, without the fields whose values have a newline. (Those fields have another format,
+    with a length.)"""
     return dict(line.split("=", 1) for line in datagram.decode(errors="replace").splitlines() if "=" in line)
 
 
 def test_the_journal(recorder, state_dir):
-    """journald gets an entry about the dump, with its cause, one about a suppressed anomaly, and one about a trigger that cannot
-    be armed."""
+    """journald gets an entry about a dump and its cause, an entry about a suppressed anomaly, and an entry about a trigger that
+    cannot be armed."""
     mount("tmpfs", "/run")  # only in the mount namespace of the tests
     journal = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     try:
@@ -299,7 +304,7 @@ def test_the_journal(recorder, state_dir):
         journal.settimeout(120)
         entries = {}
 
-        def read():  # reads all the time, because a sender would wait while the queue is full
+        def read():  # reads all the time, because the recorder would wait while the queue of the socket is full
             while "stopped" not in entries:
                 e = journal_entry(journal.recv(65536))
                 entries[e["MESSAGE_ID"] if e.get("MESSAGE") != "stopped" and "MESSAGE_ID" in e else e.get("MESSAGE", "")] = e
@@ -336,8 +341,8 @@ def test_the_journal(recorder, state_dir):
 
 
 def test_a_bpf_program_leaves_its_tracepoint_to_perf(recorder, state_dir):
-    """The return value of a BPF program on a classic tracepoint can hide the occurrence from all perf events. The programs that
-    we document and load must not do that."""
+    """The return value of a BPF program on a classic tracepoint can hide an occurrence of the tracepoint from all perf events.
+    The programs that flightrec documents and loads must not do this."""
     found = sorted(BIN.parent.rglob("slow-open.bpf.o"))
     if not found:
         pytest.skip("slow-open.bpf.o is not built")

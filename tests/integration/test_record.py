@@ -6,13 +6,13 @@ import socket
 from harness import (NO_LOSS, chains, getppid_calls, last_cpu, load, perf_clean, report_rows, samples_of, script_lines, stolen_s, until)
 
 CALLS = 50000
-# Only the getppid() of the load: the other system calls of the machine may be more than the rings have room for, and would
-# count in the size of a dump.
+# Only the getppid() calls of the load. The rings may not have room for the other system calls of the machine, and those would
+# also change the size of a dump.
 GETPPID = (*NO_LOSS, "-e", "raw_syscalls:sys_enter", "--filter", 'id == 110 && COMM == "frtest-syscalls"')
 
 
 def alone(sample, tmp_path):
-    """Copies the sample file to a directory of its own, where a reader cannot use another file."""
+    """Copies the sample file into an empty directory, where a reader cannot use another file."""
     path = tmp_path / "alone" / sample.name
     path.parent.mkdir(exist_ok=True)
     shutil.copy(sample, path)
@@ -20,8 +20,8 @@ def alone(sample, tmp_path):
 
 
 def burn(seconds):
-    """Burns CPU time on one CPU. Returns the JSON of the load, and the least and the most CPU time in seconds that may have been
-    sampled."""
+    """Burns CPU time on one CPU. Returns the JSON of the load, and the smallest and the largest CPU time in seconds that can
+    have been sampled."""
     stolen = stolen_s()
     did = load("burn", "-u", seconds, "-c", last_cpu())
     stolen = stolen_s() - stolen
@@ -29,7 +29,7 @@ def burn(seconds):
 
 
 def test_every_call_is_recorded_once(recorder, tmp_path):
-    """With compression and without. Only the size of the file differs."""
+    """Dumps with and without compression have the same records. Only the sizes of the files differ."""
     sizes = []
     for option in ((), ("--no-compression",)):
         directory = tmp_path / f"state{len(sizes)}"
@@ -54,7 +54,7 @@ def test_a_profile_has_the_names_and_stacks_of_the_load(recorder, tmp_path):
     sample = alone(d.dump_by_signal(), tmp_path)
 
     comms = [line.comm for line in script_lines(sample, trace=False) if line.pid == did["pid"]]
-    mine = comms[comms.index("frtest-burn"):]  # before its exec, the process is a copy of this program with its name
+    mine = comms[comms.index("frtest-burn"):]  # before its exec, the process is a fork of this Python process and has its name
     assert set(mine) == {"frtest-burn"}
     assert 0.95 * 999 * least < len(mine) < 1.05 * 999 * most, f"{len(mine)} samples at 999 Hz of {least} to {most} s"
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A reload changes events, buffers and the size of the ring while a load is recorded. All that has room stays in the ring, and
-only reported losses are missing."""
+"""A reload changes events, buffers and the size of the ring while a load is recorded. The ring keeps all records that it has
+room for, and no record is missing except for reported losses."""
 import json
 import signal
 import time
@@ -46,12 +46,12 @@ def configured(state_dir):
     print(f"--- what flightrecd said:\n{c.daemon.log()}")
 
 
-# Only the lseek() of the load: the samples in the ring show how far the load is.
+# Only the lseek() calls of the load, so that the number of samples in the ring shows how far the load is.
 COUNTED = {"Events": "raw_syscalls:sys_enter", "Filter": 'id == 8 && COMM == "frtest-count"', "KernelBuffer": "16M"}
 
 
 def start_count(d, n=1000):
-    """Starts a load that counts with pauses. Returns it when the ring has more than N new samples."""
+    """Starts a load that counts with pauses. Returns its process when the ring has more than N new samples."""
     had = d.status()["ring"]["samples"]
     p = start_load("count", "-t", 3600, "-c", last_cpu(), "-p", 2000)
     until("samples", lambda: d.status()["ring"]["samples"] > had + n)
@@ -68,7 +68,7 @@ def assert_whole(d, sample, counted):
 
 
 def until_turned_over(d, more=0):
-    """Waits until all samples that the ring has now are evicted, and MORE after them."""
+    """Waits until all samples that are in the ring now, and MORE later samples, are evicted."""
     ring = d.status()["ring"]
     newest = ring["evicted_samples"] + ring["samples"]
     until("ring of younger records", lambda: d.status()["ring"]["evicted_samples"] > newest + more, 200)
@@ -86,7 +86,7 @@ def test_events_and_buffers_change_under_load(configured):
     exact(sequence(d.finish(), counted))
 
 
-def test_other_events_stand_beside_those_of_before(configured):
+def test_a_dump_has_the_events_before_and_after_a_reload(configured):
     d = configured.start(**COUNTED, RingSize="16M")
     counted = load("count", "-t", 0.3, "-c", last_cpu(), "-p", 5000)
     configured.must_reload("sched:sched_switch", Events=["sched:sched_switch", "cpu-clock"], RingSize="16M")
@@ -108,7 +108,7 @@ def events_of(sample):
     return {line for line in perf_clean("evlist", "-i", sample).splitlines() if not line.startswith("#")}
 
 
-def test_an_event_of_before_leaves_with_its_last_record(configured):
+def test_a_removed_event_is_in_dumps_until_its_last_record_is_evicted(configured):
     d = configured.start(Events=[COUNTED["Events"], "sched:sched_switch"], RingSize="1M")
     load("spawn", "-n", 5, "-m", 1)
     configured.must_reload(**COUNTED, RingSize="1M")
@@ -130,9 +130,9 @@ def heads(sample):
     return ids, int.from_bytes(head[40:48], "little")
 
 
-def test_ids_leave_with_the_ring(configured):
-    """Events are opened again and again, each time with another frequency, while the ring has records of only a few openings. A
-    dump does not keep the ids of openings that have no records in the ring any more."""
+def test_ids_are_in_dumps_until_their_records_are_evicted(configured):
+    """Each reload opens the events with another frequency, and so makes new openings. A dump does not have the ids of openings
+    whose records are no longer in the ring."""
     keys = dict(Events=["cpu-clock", COUNTED["Events"]], RingSize="1M")
     d = configured.start(**keys)
     process = start_load("count", "-t", 300, "-c", last_cpu())
@@ -146,7 +146,7 @@ def test_ids_leave_with_the_ring(configured):
     ids, bytes_before_data = heads(sample)
     assert ids <= 3 * first[0] and bytes_before_data <= 2 * first[1] + 4096, (first, ids, bytes_before_data)
     assert {COUNTED["Events"], "cpu-clock"} <= events_of(sample)
-    # A merge takes all openings of the events as one recording, so each process has its name.
+    # The merged file treats all openings of the events as one recording, so each process has its name.
     merged = d.finish()
     assert {x.comm for x in script_lines(merged, trace=False) if x.event == COUNTED["Events"]} >= {"frtest-count"}
 
@@ -164,7 +164,7 @@ def test_ring_changes_its_size_under_load(configured):
 
 def test_smaller_ring_keeps_the_newest(configured):
     d = configured.start(**COUNTED, RingSize="32M")
-    # First more records than the smaller ring has room for, then the numbers that the test counts.
+    # First record more than the smaller ring has room for, then the numbers that the test counts.
     until("more than 2M", lambda: load("count", "-t", 1, "-c", last_cpu()) and d.status()["ring"]["used"] > 4 << 20, 200)
     lost = d.lost_samples()
     process = start_count(d, 20000)
@@ -184,9 +184,9 @@ def test_ring_that_does_not_fit_is_refused(memory_group, configured):
     assert r.code and f"{configured.path}:5: a ring of 4.0G does not fit" in r.err and "M would fit" in r.err, r
     configured.prefix = group
     d = configured.start(**COUNTED, RingSize="80M")
-    d.manager.close()  # because a descriptor store would keep the memory of the old ring until the new ring has its memory
+    d.manager.close()  # because the descriptor store keeps the old ring, and so its memory, while the new ring is made
     counted = load("count", "-t", 0.3, "-c", last_cpu(), "-p", 5000)
-    # Each of the two rings alone fits into the memory, but not both at a time.
+    # Each of the two rings fits into the memory, but not both at the same time.
     configured.must_reload("RingSize= is now 84.0M", **COUNTED, RingSize="84M")
     r = configured.reload(**COUNTED, RingSize="4G")
     assert f"RingSize= stays at 84.0M: {configured.path}:5: a ring of 4.0G does not fit" in r.err, (r.out, r.err)
@@ -217,7 +217,8 @@ def test_keys_that_wait_for_a_restart_are_named_and_mistakes_change_nothing(conf
 
 
 def test_triggers_that_cannot_be_armed_are_reported(configured):
-    """`reload` and `verify-config` report such triggers with the reason. All other settings and triggers are in force."""
+    """`reload` and `verify-config` report triggers that cannot be armed, with the reason. All other settings and triggers take
+    effect."""
     d = configured.start(**COUNTED, RingSize="4M")
     configured.write(**COUNTED, RingSize="2M")
     text = configured.path.read_text()

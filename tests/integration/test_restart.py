@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A recorder that is killed or restarted adopts the ring of the previous instance, and reports the time for which no instance
-recorded. These tests use a descriptor store of their own (manager.py). tests/vm does the same with that of systemd."""
+recorded. These tests use the descriptor store of manager.py. tests/vm does the same with the descriptor store of systemd."""
 import ctypes
 import os
 import random
@@ -15,7 +15,7 @@ from harness import (EXIT, FULL, Daemon, cpu_seconds, end, environment, finish_l
                      report_rows, run, samples_of, script_lines, sequence, start_load, until, until_ran)
 
 KILLS = 20 if FULL else 5
-# Only the lseek() of the load: those of other processes could evict the numbers that a test counts from a small ring.
+# Only the lseek() calls of the load. The calls of other processes could evict the numbers that a test counts from a small ring.
 COUNTED = ("-e", "raw_syscalls:sys_enter", "--filter", 'id == 8 && COMM == "frtest-count"', "-m", "16M")
 DRAIN_PERIOD = 0.2
 WALL = 0x40000000  # __WALL of waitpid(2): wait also for threads of other processes
@@ -56,8 +56,8 @@ def has_chown(pid):
 
 
 def test_the_files_of_a_service_belong_to_root(instance, open_dir, nobodys_dir):
-    """Stock perf opens a file without -f only if it belongs to the user or to root. A recorder that runs as a user of its own
-    and has CAP_CHOWN gives its files to root, and can still use them. So a member of its group does not need -f."""
+    """Without -f, stock perf opens a file only if it belongs to the user who runs perf or to root. A recorder that runs as its
+    own user and has CAP_CHOWN gives its files to root, and can still use them. So a member of its group does not need -f."""
     service = as_user("perfmon", "ipc_lock", "syslog", "sys_ptrace", "dac_read_search", "chown")
     member = as_user(uid=65533)
 
@@ -75,14 +75,14 @@ def test_the_files_of_a_service_belong_to_root(instance, open_dir, nobodys_dir):
     d, jit = start(), start_load("jit", "-t", "7200")
     try:
         assert has_chown(d.pid) == {"CapPrm"}
-        until("CPU time of it", lambda: jit.poll() is not None or cpu_seconds(jit.pid) > 0.3)
+        until("CPU time of the load", lambda: jit.poll() is not None or cpu_seconds(jit.pid) > 0.3)
         assert "frtest_jit_one" in open_in_perf(d.dump_by_control()) or jit.poll() == 77
         open_in_perf(auxiliary)
         before = auxiliary.stat()
         d.kill()
         d = start()
         load("spawn", "-n", "50", "-m", "1")
-        until("more in the auxiliary file", lambda: auxiliary.stat().st_size > before.st_size)
+        until("more records in the auxiliary file", lambda: auxiliary.stat().st_size > before.st_size)
         assert (auxiliary.stat().st_ino, auxiliary.stat().st_uid) == (before.st_ino, 0)
         assert d.status()["sideband"].get("last_error", "") == ""
         assert "cpu-clock" in open_in_perf(d.dump_by_control())
@@ -94,13 +94,14 @@ def test_the_files_of_a_service_belong_to_root(instance, open_dir, nobodys_dir):
         Path(f"/tmp/perf-{jit.pid}.map").unlink(missing_ok=True)
     r = run(*service, open_dir / "flightrec-merge", "--service", nobodys_dir, env=environment(SERVICE_RESULT="success"))
     assert r.code == 0, r
-    # perf.data.jit may exist: other processes of this machine may have run-time code, whose objects are there.
+    # perf.data.jit may exist, because it has the objects of run-time code of other processes of this machine.
     assert sorted(p.name for p in nobodys_dir.glob("perf.data*") if p.suffix != ".jit") == ["perf.data", "perf.data.json"]
     assert "frtest_jit_one" in open_in_perf(nobodys_dir / "perf.data") or jit.poll() == 77
 
 
 def drained(daemon):
-    """Waits until the ring has all that was recorded before the call: it waits two times for a record that is newer."""
+    """Waits until all records from before this call are in the ring. To be sure, it waits two times for a record that is newer
+    than the wait."""
     for _ in range(2):
         now = time.monotonic_ns()
         until("younger records in the ring",
@@ -108,13 +109,14 @@ def drained(daemon):
 
 
 def kernel_lost(daemon):
-    """Returns how many samples were lost because other processes used the CPUs for too long, and not by a restart."""
+    """Returns how many samples were lost because other processes used the CPUs for too long. Losses by a restart do not
+    count."""
     return daemon.lost().get("kernel-ring-full", 0) + daemon.lost().get("back-pressure", 0)
 
 
 def test_kills_lose_only_what_was_not_drained(instance):
-    """The recorder is killed many times. The last dump has each number that was drained: numbers are missing only around the
-    restarts."""
+    """The recorder is killed many times. The last dump has each number that had been moved from the kernel rings into the ring,
+    so numbers are missing only around the restarts."""
     d = instance(*COUNTED, "-M", "32M")
     counting = start_load("count", "-t", 3600, "-c", last_cpu(), "-p", 1000)
     spawning = start_load("spawn", "-t", 3600, "-m", 1)
@@ -146,8 +148,8 @@ def test_kills_lose_only_what_was_not_drained(instance):
           f"{[round((h['to_ns'] - h['from_ns']) / 1e6) for h in found['holes']]} ms; lost otherwise: {lost}")
     if lost:
         pytest.skip(f"{lost} records were lost for other reasons: the machine is too busy to tell them apart")
-    # A hole is where numbers are missing. Its times are those of the numbers around it, and the load may have paused there. So a
-    # hole may be longer than the time without a recorder, by two of the longest pauses of the load.
+    # A hole is a range of missing numbers. Its begin and end are the times of the numbers before and after it. The load may
+    # have paused there, so a hole can be longer than the time without a recorder by two of the longest pauses of the load.
     pause = 2 * counted["longest_ns"]
     for hole in found["holes"]:
         assert any(a - pause <= hole["from_ns"] and hole["to_ns"] <= b + pause + 20_000_000 for a, b in gaps), \
@@ -175,7 +177,7 @@ def test_clean_restart_keeps_the_history(instance, service_manager):
 
 
 def test_exited_processes_resolve_after_a_kill(instance):
-    """Also processes that ended before the kill, and one that ended while no recorder ran, have names and symbols."""
+    """Processes that ended before the kill, and a process that ended while no recorder ran, have names and symbols."""
     profile = ("-e", "cpu-clock", "-F", "999", "-g", "-M", "16M")
     d = instance(*profile)
     pids = set(load("spawn", "-n", 12, "-m", 30)["children"])
@@ -203,7 +205,7 @@ def judge_exited(path, pids, again, burning):
     assert samples_of(rows, "frtest-child", "frtest_child_hot") > 12 * 30 * 0.4, rows
 
 
-def test_names_of_what_left_the_ring_before_the_kill(instance):
+def test_names_from_records_that_were_evicted_before_the_kill(instance):
     """A process starts, the records of its start are evicted, the recorder is killed, and the process ends. The next instance
     knows its name."""
     args = ("-e", "raw_syscalls:sys_enter", "-e", "cpu-clock", "-F", "999", "-g", "-M", "1M", "-m", "4M")
@@ -214,7 +216,7 @@ def test_names_of_what_left_the_ring_before_the_kill(instance):
     drained(d)
     d.kill()
     end(burning)
-    # Without the system calls of the machine: they would evict all that the first instance has recorded.
+    # The second instance does not record system calls, because they would evict all records of the first instance.
     d = instance("-e", "cpu-clock", "-F", "999", "-g", "-M", "1M", "-m", "4M")
     lines = [x for x in script_lines(d.dump_by_control(), trace=False) if x.pid == burning.pid and x.event == "cpu-clock"]
     assert lines and {x.comm for x in lines} == {"frtest-burn"}
@@ -256,7 +258,7 @@ def test_an_invalid_configuration_loses_nothing(instance, service_manager, tmp_p
     drained(d)
     d.stop()
     conf.write_bytes(b"[Recorder]\n" + wrong.encode("latin-1"))
-    for restarts in (1, 2):  # the second of the new instances adopts the ring from the first
+    for restarts in (1, 2):  # the first of these two instances adopts the ring of d, the second adopts it from the first
         d = instance("--config", conf)
         status = d.status()
         assert status["adopted"]["restarts"] == restarts
@@ -276,7 +278,7 @@ def test_an_invalid_configuration_loses_nothing(instance, service_manager, tmp_p
 
 
 def test_a_ring_that_is_too_large_loses_nothing(instance, tmp_path):
-    """If RingSize= is larger than the limits permit, the old ring stays, with its size."""
+    """If RingSize= is larger than the limits of the process permit, the recorder keeps the old ring with its size."""
     conf = quiet_config(tmp_path / "flightrecd.conf", GOOD)
     d = instance("--config", conf)
     counted = count()
@@ -302,7 +304,7 @@ def test_a_first_start_with_an_invalid_configuration_fails_and_says_why(service_
 
 
 def test_killed_while_the_ring_changes_its_size(instance, service_manager, tmp_path):
-    """While the ring changes its size, the descriptor store has two rings. Both have parts of the records."""
+    """While the ring changes its size, the descriptor store has two rings. Each of them has a part of the records."""
     config = quiet_config(tmp_path / "flightrecd.conf", "[Recorder]\nRingSize=8M\n")
     d = instance("--config", config, *COUNTED)
     counted = count()
@@ -352,11 +354,11 @@ def test_what_cannot_be_adopted_is_reported(instance, service_manager, what):
 
 @pytest.mark.parametrize("what", ["ring", "state"])
 def test_what_cannot_be_adopted_takes_no_memory(instance, service_manager, memory_group, what):
-    """After an upgrade, the new version may be unable to read the ring of the old version. It must free the old ring: the memory
-    has no room for two rings."""
+    """After an upgrade, it is possible that the new version cannot read the ring of the old version. It must free the old ring,
+    because the memory has no room for two rings."""
     group = memory_group(160)
     instance(*COUNTED[:-2], "-M", "80M", prefix=group).kill()
-    for at in (0, 16 << 20):  # the head of the ring, or both slots of the state
+    for at in (0, 16 << 20):  # the offsets of the two slots of the state. The header of the ring is at offset 0
         damage(service_manager, "flightrec-ring-1" if what == "ring" else "flightrec-state", at + 40, b"\xff" * 4096)
     d = instance(*COUNTED[:-2], "-M", "80M", prefix=group)
     assert d.status()["ring"]["size"] == 80 << 20 and "is lost" in d.log()
@@ -364,7 +366,7 @@ def test_what_cannot_be_adopted_takes_no_memory(instance, service_manager, memor
 
 
 def test_the_auxiliary_file_of_another_recorder_is_renamed(instance, recorder, state_dir):
-    """A person has recorded to the same directory while the service was stopped."""
+    """While the service was stopped, a person recorded to the same directory."""
     d = instance(*COUNTED, "-M", "4M")
     counted = count()
     drained(d)
@@ -388,7 +390,7 @@ PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH = 0x4206, 0x4207, 17
 
 
 class Stopped:
-    """Stops the threads NAMES of a process during a with-statement. Its other threads run."""
+    """During a with-statement, stops those threads of a process whose names are in NAMES. The other threads run."""
 
     def __init__(self, pid, names):
         tasks = Path(f"/proc/{pid}/task")
@@ -418,10 +420,10 @@ def test_the_watchdog_is_fed_only_while_the_rings_are_drained(recorder):
     until("being fed twice in WatchdogSec=", lambda: feeds(1) >= 2)
     with Stopped(d.pid, {"fr-tracker", "fr-dumper"}):  # a disk that is stuck stops these two threads
         d.signal(signal.SIGUSR1)
-        time.sleep(4)  # if the recorder thread did nothing for this time, the watchdog would not be fed any more
-        until("being fed all the same", lambda: feeds(1) >= 2)
+        time.sleep(4)  # longer than the recorder feeds the watchdog if its thread does nothing
+        until("being fed while the disk is stuck", lambda: feeds(1) >= 2)
     with Stopped(d.pid, {"fr-recorder"}):
-        until("the end of it", lambda: feeds(2) == 0, 20)
+        until("the end of the feeding", lambda: feeds(2) == 0, 20)
         assert feeds(2) == 0
     until("being fed again", lambda: feeds(1) >= 2)
     assert any("history in" in line for line in d.manager.said("STATUS=recording"))

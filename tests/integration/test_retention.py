@@ -9,7 +9,7 @@ import pytest
 
 from harness import EXIT, NO_LOSS, fill, getppid_calls, load, meta, perf, program, quiet_config, run, script_lines, sidecar, until
 
-# Only the getppid() of the load: a dump has no other system calls of this machine, so its size depends only on the load.
+# Only the getppid() calls of the load, so that the size of a dump depends only on the load.
 FILTER = 'id == 110 && COMM == "frtest-syscalls"'
 CALLS = ("-e", "raw_syscalls:sys_enter", "--filter", FILTER)
 CALLS_CONFIG = f"Events=raw_syscalls:sys_enter\nFilter={FILTER}\nKernelBuffer=16M\n"
@@ -18,7 +18,8 @@ TEMPORARY = ".perf.data.sample.20260101T000000.000000Z.01234567"
 
 
 def state_mib():
-    """Returns about how many MiB the side-band of the present processes takes in an auxiliary file, and in each dump."""
+    """Returns the approximate size, in MiB, of the side-band of all running processes. An auxiliary file and each dump have
+    this side-band."""
     maps = 0
     for path in Path("/proc").glob("[0-9]*/maps"):
         try:
@@ -59,8 +60,8 @@ def test_max_files(recorder, tmp_path):
 
 
 def test_a_start_applies_the_limits_and_removes_temporary_files(recorder, state_dir, tmp_path):
-    """A start removes the temporary files of a killed recorder. But a second recorder for the directory of a living recorder is
-    refused before it removes a file."""
+    """A start removes the temporary files of a killed recorder. But if another recorder uses the directory, the start fails
+    before it removes a file."""
     d = recorder(*CLOCK)
     names = [dumped(d).name for _ in range(4)]
     temporary = state_dir / TEMPORARY
@@ -109,7 +110,8 @@ def test_vacuum_and_rm(recorder, state_dir):
 
 
 def test_a_refused_dump_is_written_when_there_is_room(recorder, tmpfs):
-    """The newest dump that failed is kept. Its frames stay in the ring, and recording goes on without a loss."""
+    """If several dumps failed, the newest of them is kept. Its frames stay in the ring, and recording goes on without a
+    loss."""
     path = room(tmpfs, 48)
     d = recorder(*NO_LOSS, *CALLS, "-M", "8M", "--no-compression", directory=path)
     did = load("syscalls", "-n", 100000)
@@ -118,16 +120,16 @@ def test_a_refused_dump_is_written_when_there_is_room(recorder, tmpfs):
     for reason in ("first", "refused"):
         r = d.ctl("dump", "--reason", reason)
         assert r.code == EXIT["no-space"] and "stays in memory" in r.err, r
-    assert [line for line in r.err.splitlines() if line.startswith("  ")], "what to do next is said"
+    assert [line for line in r.err.splitlines() if line.startswith("  ")], "the message says what to do next"
     assert not d.samples() and not list(path.glob(".perf*"))
     status = d.status()
     assert (status["dumps"]["failed"], status["dumps"]["given_up"]) == (2, 1) and "kept" in status["dumps"]
     assert status["ring"]["pinned"] > 0
     assert status["losses"].get("failed-dump", 0) == 0, "the ring, and the second dump, have all that the first had"
     assert "1 failed dump is kept (" in d.text_status()
-    # All other frames are evicted several times. The kept dump is still there, and the recorder has lost nothing.
+    # The ring evicts all other frames, several times over. The kept dump still exists, and the recorder has lost nothing.
     evicted = status["ring"]["evicted_samples"]
-    until("laps", lambda: load("syscalls", "-t", "1") and d.status()["ring"]["evicted_samples"] > evicted + 2500000, 300)
+    until("eviction", lambda: load("syscalls", "-t", "1") and d.status()["ring"]["evicted_samples"] > evicted + 2500000, 300)
     assert d.status()["ring"]["dropped_samples"] == 0
     ballast.unlink()
     assert d.ctl("vacuum", "--keep-free=0", "--max-use=0").code == 0
@@ -161,13 +163,14 @@ def test_older_dumps_make_room(recorder, tmpfs, tmp_path):
 
 
 def test_a_last_dump_that_is_refused(recorder, tmpfs, tmp_path):
-    """SIGUSR2 on a full disk: the recorder ends with the exit code for no space. The earlier dumps stay, and are merged."""
+    """A SIGUSR2 while the disk is full ends the recorder with the exit code for a lack of space. The earlier dumps remain, and
+    are merged."""
     path = room(tmpfs, 64)
     conf = config(tmp_path, "KeepFree=0\nMaxUse=0\nCompression=no\n", CALLS_CONFIG + "RingSize=16M\n")
     d = recorder("--config", conf, directory=path)
     before = load("syscalls", "-n", 20000)
     dumped(d)
-    # Again if the kernel ring was full before a busy machine let the recorder read it.
+    # Run the load again if a busy machine delayed the recorder so long that the kernel ring was full.
     until("300,000 calls", lambda: load("syscalls", "-n", 300000) and d.status()["ring"]["samples"] > 300000)
     ballast = path / "ballast"
     fill(ballast)
@@ -197,13 +200,13 @@ def test_dumps_follow_the_path_of_the_directory(recorder, state_dir, tmp_path, r
     first = dumped(d)
     moved = tmp_path / "moved"
     state_dir.rename(moved)
-    if removed:  # tries again, because copies of object files may still be written to it
+    if removed:  # tries several times, because the recorder may still copy object files into the directory
         until("removed directory", lambda: shutil.rmtree(moved, ignore_errors=True) or not moved.exists())
     r = d.ctl("dump", "--reason", "nowhere")
     assert r.code != 0 and not r.out and "make the directory again" in r.err and "stays in memory" in r.err, r
     again = d.ctl("dump", "--reason", "nowhere again")
     assert again.code != 0 and not again.out, again
-    assert d.status()["losses"].get("failed-dump", 0) == 0, "the ring has all of it"
+    assert d.status()["losses"].get("failed-dump", 0) == 0, "the ring has all samples"
     state_dir.mkdir()
     assert len(script_lines(dumped(d))) >= 1000
     until("the dump that was kept", lambda: len(d.samples()) == 2)

@@ -14,12 +14,11 @@ SANITIZED = [Path(p) for p in os.environ.get("FLIGHTREC_SANITIZED", "").split(":
 
 
 @pytest.mark.parametrize("name", ["asan-ubsan", "tsan"])
-def test_a_whole_life(recorder, name):
+def test_a_recorder_with_sanitizers_from_start_to_stop(recorder, name):
     program = next((p / "flightrecd" for p in SANITIZED if name in p.parts), None)
     if not program or not program.exists():
         pytest.skip(f"FLIGHTREC_SANITIZED has no flightrecd of {name}: ./dev build {name} makes it")
-    # Some kernels place programs at addresses for which thread sanitizer has no shadow memory. Without address randomisation they
-    # do not.
+    # With address randomisation, some kernels place programs at addresses for which thread sanitizer has no shadow memory.
     without_aslr = ("setarch", "-R") if name == "tsan" and run("setarch", "-R", "true").code == 0 else ()
     d = recorder("-e", "cpu-clock", "-e", "sched:sched_switch", "-g", "-M", "8M", binary=program, prefix=without_aslr,
                  env={"ASAN_OPTIONS": "detect_leaks=1"})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The signals USR1, USR2, TERM, INT and HUP; and a recording that ends when its command ends."""
+"""The signals USR1, USR2, TERM, INT and HUP, and recordings that end when their command ends."""
 import json
 import os
 import signal
@@ -42,7 +42,7 @@ def test_usr2_ends_in_one_file(recorder, state_dir):
     cpu_s += load("burn", "-u", "0.5")["cpu_s"]
     stolen = stolen_s() - stolen
     count = samples_of(report_rows(d.finish()), "frtest-burn")
-    assert 0.85 * 499 * cpu_s - 499 * stolen < count < 1.15 * 499 * (cpu_s + stolen), "it has what came after the last dump, once"
+    assert 0.85 * 499 * cpu_s - 499 * stolen < count < 1.15 * 499 * (cpu_s + stolen), "each sample is there once"
     left = sorted(p.name for p in state_dir.iterdir())
     assert not [n for n in left if "sample" in n or "auxiliary" in n or n == "control"], left
 
@@ -58,7 +58,7 @@ def test_term_and_int_stop_cleanly(recorder, state_dir, number):
 
 
 def test_hup_reloads(recorder, tmp_path):
-    """SIGHUP reloads the configuration. A file with a mistake changes nothing."""
+    """SIGHUP reloads the configuration. If the file has a mistake, the reload changes nothing."""
     conf, text = tmp_path / "flightrecd.conf", "[Recorder]\nEvents=cpu-clock\nRingSize=4M\n[Dump]\nCompression="
     d = recorder("--config", quiet_config(conf, text + "yes\n"))
     paths = [d.dump_by_control()]
@@ -83,7 +83,7 @@ def test_a_command_is_recorded_to_its_end(tmp_path):
     rows, did = report_rows(tmp_path / "perf.data"), json.loads(r.out)  # standard output has only what the command prints
     count = samples_of(rows, "frtest-burn", "frtest_burn_hot")
     assert 0.9 * 999 * did["cpu_s"] - 999 * stolen < count < 1.1 * 999 * (did["cpu_s"] + stolen), rows
-    assert {row.comm for row in rows} <= {"frtest-burn", "flightrecd", "frtest-burn:exec"}, "the command alone"
+    assert {row.comm for row in rows} <= {"frtest-burn", "flightrecd", "frtest-burn:exec"}, "only the command is recorded"
 
 
 def test_the_children_of_a_command_are_recorded(tmp_path):
@@ -110,7 +110,7 @@ def is_alive(pid):
 @pytest.mark.waits
 @pytest.mark.parametrize("ignores_term", [False, True])
 def test_term_ends_the_command_too(state_dir, ignores_term):
-    """A SIGTERM ends the command, too. A command that ignores SIGTERM does not delay the end of the recorder."""
+    """A SIGTERM to the recorder also ends the command. If the command ignores SIGTERM, the recorder still ends at once."""
     trap = "trap '' TERM; " if ignores_term else ""
     d = Daemon(state_dir, "-e", "cpu-clock", "-M", "4M", command=["sh", "-c", f"{trap}touch {state_dir}/up; sleep 3600 & wait; wait"])
     try:

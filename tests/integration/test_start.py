@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A start may take long, for example on a machine with 200,000 processes. Meanwhile the recorder handles signals, and the control
-socket answers. Calls that need the recording wait for the end of the start."""
+"""A start can take long, for example on a machine with 200,000 processes. During the start, the recorder handles signals and
+answers calls on the control socket. Calls that need the recording wait for the end of the start."""
 import json
 import signal
 import socket

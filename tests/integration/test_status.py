@@ -7,7 +7,7 @@ import time
 from harness import NO_LOSS, last_cpu, load, meta, until
 
 CALLS = 100000
-# Only the getppid() of the load: other tests call it, too, at the same time.
+# Only the getppid() calls of the load, because other tests can call getppid() at the same time.
 GETPPID = ("-e", "raw_syscalls:sys_enter", "--filter", 'id == 110 && COMM == "frtest-syscalls"')
 
 
@@ -45,8 +45,8 @@ def test_ring(recorder):
 
 
 def test_losses_are_counted(recorder):
-    """A kernel ring of one page must lose samples. The recorded samples and the lost samples are as many as the calls of the
-    load."""
+    """A kernel ring of one page must lose samples. The number of recorded and lost samples together is the number of calls of
+    the load."""
     d = recorder(*GETPPID, "-m", "1", "-M", "16M")
     calls = load("syscalls", "-t", "0.5", "-c", last_cpu())["calls"]
 
@@ -77,10 +77,10 @@ def test_dumps_and_sideband_are_counted_and_listed(recorder):
     info = d.ctl("info", first, "--json=short")
     load("spawn", "-n", 50, "-m", "1")
     # Each of 50 children has at least four side-band records: fork, comm, maps and exit.
-    after = until("all of them", lambda: (s := d.status()["sideband"])["records"] >= before["records"] + 50 * 4
+    after = until("all side-band records", lambda: (s := d.status()["sideband"])["records"] >= before["records"] + 50 * 4
                   and s["file_bytes"] > before["file_bytes"] and s)
     assert status["dumps"]["done"] == 2 and status["dumps"]["failed"] == 0
-    assert "io_uring" in status["writer"], "or why not"
+    assert "io_uring" in status["writer"], "the writer is io_uring, or the text says why not"
     assert first.name in listed and second.name in listed
     assert info.code == 0 and "one" in info.out, info
     assert before["processes"] > 0 and before["maps"] > 0 and before["scans"] >= 1

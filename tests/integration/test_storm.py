@@ -23,7 +23,7 @@ LAST, LAST_MS = 20, 60
 
 
 class Watch(threading.Thread):
-    """A thread that notes the size of the auxiliary file again and again, in .sizes."""
+    """A thread that repeatedly appends the size of the auxiliary file to .sizes."""
 
     def __init__(self, path):
         super().__init__(daemon=True)
@@ -33,7 +33,7 @@ class Watch(threading.Thread):
         while not self.over.wait(0.25):
             try:
                 self.sizes.append(self.path.stat().st_size)
-            except FileNotFoundError:  # a compaction is just replacing the file
+            except FileNotFoundError:  # a compaction is replacing the file at this moment
                 pass
 
     def end(self):
@@ -48,7 +48,7 @@ def memory(pid):
 
 
 def kernel_buffers(pid):
-    """Returns the size of the kernel rings, which the kernel counts as memory of the process."""
+    """Returns the size of the kernel rings in bytes. The kernel counts them as memory of the process."""
     maps = re.split(r"^(?=[0-9a-f]+-[0-9a-f]+ )", Path(f"/proc/{pid}/smaps").read_text(), flags=re.M)
     return sum(int(re.search(r"^Rss:\s+(\d+)", m, re.M)[1]) * 1024 for m in maps if "[perf_event]" in m)
 
@@ -59,7 +59,7 @@ def side_band_lost(status):
 
 @pytest.fixture(scope="module")
 def storm(tmp_path_factory):
-    """Makes one storm while a recorder runs with the default configuration. Returns what was measured, and the files."""
+    """Makes one storm while a recorder runs with the default configuration. Returns a dictionary of measurements and files."""
     if not shutil.which("gcc"):
         pytest.skip("no gcc: the last processes cannot be compiled")
     directory = tmp_path_factory.mktemp("storm")
@@ -88,9 +88,10 @@ def storm(tmp_path_factory):
 
 
 def last_processes(programs):
-    """Runs processes that live long enough to be sampled, after the storm. Returns their Judge."""
+    """After the storm, runs processes that live long enough to be sampled. Returns a Judge for them."""
     said = [run(programs["first"], env=environment(FR_PHASE_MS=str(LAST_MS))).out for _ in range(LAST)]
-    # If the storm has more processes than there are pids, processes of the storm had the same pids before.
+    # If the storm had more processes than there are pids, earlier processes of the storm had the same pids, so their names are
+    # permitted, too.
     return Judge([phase for text in said for phase in parse_phases(text)[0]], STARTERS | {"first", "frtest-storm", "frtest-tiny"})
 
 
@@ -118,7 +119,7 @@ def test_memory_and_auxiliary_file_are_bounded(storm, capsys):
 
 
 @pytest.mark.parametrize("which", ["dump", "merged"])
-def test_the_last_processes_are_exact(storm, tmp_path, which):
+def test_the_last_processes_have_the_right_names(storm, tmp_path, which):
     judge = storm["last"]
     v = judge.verdict(samples_of(storm[which], judge.pids, tmp_path))
     # There should be 99 samples for each second of CPU time. Half of them suffice, because the host may stop a virtual CPU.

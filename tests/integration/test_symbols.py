@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Symbols that a reader finds later: of run-time code, of files that are gone or replaced, and of BPF programs."""
+"""perf finds the symbols of run-time code (JIT), of files that are gone or replaced, and of BPF programs, also when the
+processes are gone."""
 import os
 import re
 import shutil
@@ -52,14 +53,14 @@ def judge_dump(path, pid, turn_ns):
     named = [s for s in found if s[1].startswith("frtest_jit")]
     assert len(named) >= 0.98 * len(found), Counter(s[1] for s in found)
     for when, sym, _ in named:
-        # The second function replaces the first within a millisecond after turn_ns, which the load has printed.
+        # The second function replaces the first within a millisecond after turn_ns. The load has printed turn_ns.
         if abs(when - turn_ns) > 1000000:
             assert sym == ("frtest_jit_first" if when < turn_ns else "frtest_jit_second"), (when, turn_ns)
     assert {sym for _, sym, _ in named} == {"frtest_jit_first", "frtest_jit_second"}
 
 
 def objects_of(path, loads):
-    """Each of these loads has one object beside the file, with both functions of the load."""
+    """Checks that each load in LOADS has one object beside the file, with both functions of the load."""
     for did in loads:
         obj, = Path(f"{path}.jit").glob(f"jitted-{did['pid']}-*.so")
         assert must("readelf", "-Ws", obj).out.count(" FUNC ") == 2, obj
@@ -70,7 +71,7 @@ def test_run_time_code_has_its_names_when_the_process_and_its_files_are_gone(rec
     loads = mapped, dumped = jit_load(), jit_load("-d", tmp_path)
     until_ran(*loads, seconds=0.4)
     for p in loads:
-        p.terminate()  # the load then changes to its second function
+        p.terminate()  # at the first SIGTERM, the load changes to its second function
     until_ran(*loads, seconds=0.4)
     sample = d.dump_by_control()
     for p in loads:
@@ -78,7 +79,7 @@ def test_run_time_code_has_its_names_when_the_process_and_its_files_are_gone(rec
     did = finish_load(mapped), finish_load(dumped)
     assert not Path(f"/tmp/perf-{did[0]['pid']}.map").exists() and not list(tmp_path.glob("jit-*.dump"))
     objects_of(sample, did)
-    # Other processes on the machine may have run-time code too.
+    # Other processes on the machine may also have run-time code.
     jit, files = meta(sample)["jit"], list(Path(f"{sample}.jit").iterdir())
     assert jit["objects"] == len(files) and jit["bytes"] == sum(p.stat().st_size for p in files)
     assert jit["functions"] >= 4
@@ -93,8 +94,8 @@ def test_run_time_code_has_its_names_when_the_process_and_its_files_are_gone(rec
 
 @pytest.mark.parametrize("how", ["crash", "removed"])
 def test_run_time_code_of_a_process_that_exited_before_the_dump(recorder, how):
-    """The tracker has opened the perf map when the process made code, and keeps it open. So neither the process nor the file must
-    still exist at the dump."""
+    """The tracker opens the perf map when the process makes code, and keeps it open. So neither the process nor the file has to
+    exist when the dump is made."""
     d = recorder(*PROFILE)
     p = jit_load()
     until_ran(p, seconds=0.4)
@@ -115,8 +116,8 @@ def test_run_time_code_of_a_process_that_exited_before_the_dump(recorder, how):
 
 
 def test_run_time_code_in_a_kept_dump(recorder, state_dir, tmp_path):
-    """A kept dump has records that a new dump would not have any more. Perf maps that the kept dump needs stay open after
-    their processes have ended."""
+    """A kept dump (one that could not be written) has records that the ring no longer has for a new dump. Perf maps that the
+    kept dump needs stay open after their processes have ended."""
     d = recorder("-e", "raw_syscalls:sys_enter", "--filter", "id == 110", *PROFILE, "-M", "2M", socket_path=tmp_path / "control")
     p = jit_load()
     until_ran(p, seconds=0.4)
@@ -128,7 +129,7 @@ def test_run_time_code_in_a_kept_dump(recorder, state_dir, tmp_path):
     assert "stays in memory" in r.err, r
     ring = d.status()["ring"]
     newest = ring["evicted_samples"] + ring["samples"]
-    until("ring without it", lambda: load("syscalls", "-n", 200000) and d.status()["ring"]["evicted_samples"] > newest)
+    until("newer samples only", lambda: load("syscalls", "-n", 200000) and d.status()["ring"]["evicted_samples"] > newest)
     (tmp_path / "moved").rename(state_dir)
     d.ctl("vacuum")
     found = Counter(sym for _, sym, _ in user(samples(d.until_dumped(), p.pid)))
@@ -141,7 +142,7 @@ def test_a_perf_map_of_another_user_is_not_used(recorder):
     path = Path(f"/tmp/perf-{p.pid}.map")
     until("perf map", path.exists)
     os.chown(path, 65534, 65534)
-    d = recorder(*PROFILE)  # starts only now, because a recorder may open a perf map as soon as the file exists
+    d = recorder(*PROFILE)  # starts after the chown, because a recorder can open a perf map as soon as the file exists
     until_ran(p, seconds=0.2)
     sample = d.dump_by_control()
     end(p)
@@ -151,8 +152,8 @@ def test_a_perf_map_of_another_user_is_not_used(recorder):
 
 
 def test_a_container_that_is_gone_has_no_names_of_the_host(recorder, tmp_path):
-    """The files of the container are gone with it. The host has another file at the same path, whose names must not be used. A
-    file that could not be copied is counted."""
+    """The files of the container are gone with the container. The host has another file at the same path, and its symbols must
+    not be used. A file that the cache of object files could not copy is counted."""
     place = tmp_path / "place"
     place.mkdir()
     shutil.copy2(program("frtest-syscalls"), place / "app")
@@ -192,7 +193,7 @@ def test_a_file_that_is_gone_resolves_from_its_copy(recorder, victim, tmp_path, 
         argv = [sys.executable, "-c", memfd]
     p = start(*argv, "-t", "3600", stdout=subprocess.DEVNULL)
     until_ran(p, seconds=0.4)
-    # The file is removed before the dump. The process still has it mapped.
+    # The file is removed before the dump, while the process still has it mapped.
     victim.unlink()
     if outcome == "replaced":
         shutil.copy2(program("frtest-syscalls"), victim)
@@ -208,10 +209,10 @@ def test_a_file_that_is_gone_resolves_from_its_copy(recorder, victim, tmp_path, 
 
 
 @pytest.mark.parametrize("how", (os.rename, shutil.copyfile))
-def test_no_names_of_a_file_that_has_taken_the_path(recorder, victim, tmp_path, how):
+def test_an_old_process_gets_no_names_from_the_new_file_at_its_path(recorder, victim, tmp_path, how):
     """Without the kernel's build-ids, a map record has only a path, and a reader opens the file at this path. After an upgrade,
-    the path has another file, or (cp) the same file with other content. Then the old process must have no names rather than
-    wrong ones. Processes of the new file have their names, in the dump and in the merge."""
+    another file is at the path, or the same file with other content (cp). In this case the old process must have no symbols
+    rather than wrong symbols. Processes of the new file have their symbols, in the dump and in the merged file."""
     new = tmp_path / "new"
     d = recorder("--config", cache_config(tmp_path, "", "KernelBuildIDs=no\n"), *PROFILE)
     old_id = build_id_of(victim)
@@ -233,7 +234,7 @@ def test_no_names_of_a_file_that_has_taken_the_path(recorder, victim, tmp_path, 
 
 
 def test_a_cache_that_is_a_symbolic_link_is_not_used(recorder, state_dir, tmp_path):
-    """The recorder does not follow a symbolic link, which may be an attack, and works without a cache."""
+    """The recorder does not follow a symbolic link, because the link can be an attack, and works without a cache."""
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (state_dir / "debug").symlink_to(elsewhere)
@@ -252,7 +253,7 @@ def test_cached_objects_are_bounded(recorder, victim, tmp_path):
         d.dump_by_control()
     until("objects that do not fit", lambda: objects(d)["missed"] > 0)
     assert objects(d)["bytes"] <= 1 << 20
-    d.stop()  # copies nothing and removes nothing while the test looks
+    d.stop()  # so that the recorder changes nothing in the cache while the test reads it
     files = [p for p in (d.directory / "debug").rglob("*") if p.is_file() and not p.is_symlink()]
     assert files and sum(p.stat().st_size for p in files) <= 1 << 20
 
@@ -277,6 +278,6 @@ def test_the_kernel_has_a_build_id_and_the_vdso_has_none(recorder):
     sample = d.dump_by_control()
     ids = {line.split()[1] for line in perf_clean("buildid-list", "-i", sample).splitlines()}
     assert "[kernel.kallsyms]" in ids or not d.status().get("kernel", True)
-    # If the vdso has no build-id, perf uses the vdso of the running kernel. With a build-id perf would look for a file, which
-    # only CacheObjects= makes.
+    # If the vdso has no build-id, perf uses the vdso of the running kernel. With a build-id, perf would look for a file, and
+    # only CacheObjects= makes this file.
     assert "[vdso]" not in ids and any(path.endswith("/frtest-burn") for path in ids)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Trigger samples: stock perf shows each cause of a dump once, at the time of its anomaly."""
+"""Trigger samples, with which stock perf shows each cause of a dump once, at the time of its anomaly."""
 import os
 import time
 
@@ -71,8 +71,8 @@ def test_signal_and_control(recorder, state_dir, events):
 
 
 def test_a_probe_marks_the_thread_and_the_instant(recorder, tmp_path):
-    """The trigger sample has the thread, its CPU and the value. In the file it is between the samples before and after the
-    anomaly."""
+    """The trigger sample has the thread, its CPU and the value. Its place in the file is between the samples from before and
+    after the anomaly."""
     name = tmp_path / "frtest-marked"
     name.symlink_to("/bin/sh")
     options = [x for key in ("", ":MinFill=0", f":Comm={name.name}", ":PostTrigger=300ms") for x in ("--trigger", f"fatal-signal{key}")]
@@ -108,8 +108,8 @@ def test_a_file_describes_its_trigger_samples_without_tracefs(recorder, state_di
     check(state_dir / "perf.data", expected)
 
 
-def test_each_cause_of_a_joint_file_has_a_sample(recorder):
-    """Further causes join the dump during its post-trigger time. Each has a trigger sample."""
+def test_each_cause_of_a_joined_dump_has_a_sample(recorder):
+    """Further causes join the dump during its post-trigger time. Each cause has a trigger sample."""
     d = recorder("-e", "cpu-clock", "-M", "8M", "--post-trigger", "1500ms")
     for _ in range(3):
         d.ctl("dump", "--no-wait")
@@ -120,7 +120,8 @@ def test_each_cause_of_a_joint_file_has_a_sample(recorder):
 
 
 def test_a_cause_after_the_window_has_a_sample(recorder):
-    """A window in the past has only samples of its time. But the trigger sample has the time of the cause, after the window."""
+    """A dump of a window in the past has only samples from this window. But its trigger sample has the time of the cause, which
+    is after the window."""
     d = recorder("-e", "cpu-clock", "-F", "999", "-M", "8M")
     begin = time.time()
     load("burn", "-u", "0.5")
@@ -134,7 +135,7 @@ def test_a_cause_after_the_window_has_a_sample(recorder):
 
 
 def test_a_merge_of_several_recordings_has_the_samples_of_all(recorder, state_dir):
-    """Recordings with and without stacks have different attributes of their events. The last dump of a stop by SIGUSR2 has a
+    """Recordings with and without stacks have different attributes of their events. The last dump, which a SIGUSR2 makes, has a
     trigger sample, too."""
     expected = []
     for events in (["-e", "cpu-clock", "-g"], ["-e", "cpu-clock"], ["-e", "sched:sched_switch"]):

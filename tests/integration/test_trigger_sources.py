@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One anomaly is provoked for each source. Then there is one dump, and the anomaly is in its window. Stock perf, the JSON and
-flightrecctl report the same about it."""
+"""For each source of triggers, a test provokes one anomaly. Then there is exactly one dump, and the anomaly is in its window.
+Stock perf, the JSON and flightrecctl report the same about the anomaly."""
 import fcntl
 import json
 import os
@@ -19,7 +19,7 @@ from harness import (BIN, FULL, end, environment, meta, program, run, script_lin
 pytestmark = pytest.mark.waits
 OBJECTS = BIN.parent / "tests/unit/source/bpf"
 COMM = "frtest-provoke"
-# Task switches are recorded, because there are always some shortly before and after an anomaly.
+# The tests record task switches, because some happen shortly before and after every anomaly.
 RECORDING = "[Recorder]\nEvents=sched:sched_switch\nRingSize=16M\nKernelBuffer=16M\n"
 MS = 10**6
 
@@ -27,14 +27,14 @@ MS = 10**6
 @pytest.fixture
 def armed(recorder, tmp_path):
     """armed("[Trigger x]\\n…") starts a recorder with this section and a post-trigger time of 100 ms. If the trigger cannot be
-    armed, skips the test with the recorder's message."""
+    armed, the fixture skips the test with the recorder's message."""
     def make(text, *args, name=None):
         conf = tmp_path / "armed.conf"
         sections = "RateLimit=no\nCooldown=1h\n" + (text + "PostTrigger=100ms\n" if text else "")
         conf.write_text(RECORDING + triggers_config(tmp_path / "app", sections))
         d = recorder("--config", conf, *args)
         d.name = name or re.search(r"\[Trigger (\S+)\]", text).group(1)
-        d.only = None  # the only dump, after one_dump() has found it
+        d.only = None  # the path of the only dump, after one_dump() has found it
         t = d.trigger(d.name)
         if t["state"] == "failed":
             assert "verifier" not in t["what"], t["what"]
@@ -46,8 +46,8 @@ def armed(recorder, tmp_path):
 
 
 def provoke(*args, cwd=None, **env):
-    """Provokes an anomaly. Returns the JSON of frtest-provoke: the process, and the time before and after the anomaly."""
-    begin = time.monotonic_ns()  # the exec of the program may be the anomaly, and is before the time that the program takes
+    """Provokes an anomaly. Returns the JSON of frtest-provoke: its pid, and the times before and after the anomaly."""
+    begin = time.monotonic_ns()  # the anomaly can be the exec of the program, which is before the time that the program prints
     r = run(program(COMM), *args, cwd=cwd, env=environment(**env))
     if r.code == 77:
         pytest.skip(r.out.strip())
@@ -59,13 +59,13 @@ def one_dump(d):
     """Waits for the dump, and checks that there is only one. Returns the dump, and its JSON."""
     if not d.only:
         until(f"dump of {d.name}; log:\n{d.log()}\n{d.ctl('triggers').out}", lambda: d.trigger(d.name).get("last_file"))
-        time.sleep(0.3)  # a second dump, which must not be made, would be there then
+        time.sleep(0.3)  # so that a second dump, which must not be made, would exist
         d.only, = d.samples()
     return d.only, meta(d.only)
 
 
 def until_seen(d, did, **more):
-    """Waits until the recorder has made a dump for the anomaly DID. Returns DID with the present time as its end."""
+    """Waits until the recorder has made a dump for the anomaly DID. Returns DID with the current time as its end."""
     one_dump(d)
     return did | more | {"to_ns": time.monotonic_ns()}
 
@@ -89,7 +89,7 @@ def check(d, did, *, pid=None, comm=None, reason=None, words="", at_least=None, 
     if at_least is not None:
         assert cause["threshold"] == at_least and cause["value"] >= at_least and cause.get("unit") == unit, cause
     at = cause["monotonic_ns"]
-    # The source may report the anomaly some milliseconds after the program has taken the time `to_ns`.
+    # The source can report the anomaly some milliseconds after the program has read the clock for `to_ns`.
     assert did["from_ns"] <= at <= did["to_ns"] + 50 * MS, (cause, did)
     assert fields["window"]["from_ns"] <= at <= fields["window"]["to_ns"], fields["window"]
     assert at <= fields["asked"]["to_ns"] <= fields["window_closed_ns"]
@@ -133,7 +133,8 @@ OTHERS = {"irq-time", "hung-task", "soft-lockup"}  # these probes have tests of 
 def test_probe(armed, tmp_path, name):
     section, what, expected = PROBES[name]
     if name == "memory-stall":
-        provoke(*what, cwd=tmp_path)  # before the probe is armed: the first run reads the program from a disk, also a stall
+        # Once before the probe is armed: the first run reads the program from a disk, which is also a stall.
+        provoke(*what, cwd=tmp_path)
     d = armed(f"[Trigger {name}]\nComm={COMM}\n{section}")
     cause = check(d, provoke(*what, cwd=tmp_path), comm=COMM, **expected)
     assert ("value" in cause) == (name != "exec"), "nothing is measured where there is nothing to measure"
@@ -156,7 +157,7 @@ def test_page_fault(armed, tmp_path):
 
 
 def test_interrupt(armed, tmp_path):
-    """A device causes the anomaly, so the cause does not name the process that was interrupted."""
+    """The anomaly comes from a device, so its cause does not name the process that was interrupted."""
     begin = time.monotonic_ns()
     d = armed("[Trigger irq-time]\nThreshold=1us\n")
     did = provoke("interrupt", cwd=tmp_path)
@@ -171,8 +172,8 @@ def test_interrupt(armed, tmp_path):
 
 @pytest.fixture
 def impatient_kernel():
-    """Lets the kernel look for hung tasks every second, and not log them. The lock is also test-probes-sched's, which may run at
-    the same time and changes the same settings."""
+    """Makes the kernel look for hung tasks every second, and not log them. The unit test test-probes-sched changes the same
+    settings and can run at the same time, so both take the same lock."""
     path = "/proc/sys/kernel/hung_task_"
     values = {"timeout_secs": "1", "warnings": "0"}
     try:
@@ -222,8 +223,8 @@ def test_soft_lockup(armed):
 
 
 def test_a_line_of_the_kernel_log_that_looks_like_a_lockup(armed):
-    """Any process of root can write such a line to the kernel log, and it must not make a dump. The test uses other words than
-    the kernel, because those would alarm people who watch this machine."""
+    """Any process of root can write such a line to the kernel log. The line must not make a dump. The test does not use the
+    kernel's words, because they would alarm people who watch this machine."""
     d = armed("[Trigger soft-lockup]\nSet=words=nothing is wrong: CPU#\n")
     try:
         Path("/dev/kmsg").write_text("<7>a test of flightrec: nothing is wrong: CPU#0 stuck for 23s! [test:1]")
@@ -260,7 +261,7 @@ def test_object_on_the_command_line(armed, objects):
 
 
 def call_function(*args, by=None):
-    """Runs frtest-function, or its copy BY. Returns its JSON, and the time before and after."""
+    """Runs frtest-function, or its copy at the path BY. Returns its JSON together with the times before and after the run."""
     p = start_told(by or program("frtest-function"), *args)
     begin = time.monotonic_ns()
     out, _ = p.communicate("\n", timeout=180)
@@ -271,13 +272,15 @@ def call_function(*args, by=None):
 @pytest.mark.parametrize("source, call, words", [("Function={}:fr_function_slow", "call", "fr_function_slow"),
                                                  ("USDT={}:frtest:begin,frtest:end", "markers", "frtest")])
 def test_function_and_markers(armed, tmp_path, source, call, words):
-    binary = shutil.copy(program("frtest-function"), tmp_path / "frtest-mine")  # a unit test may run the original meanwhile
+    # A unit test may run the original at the same time.
+    binary = shutil.copy(program("frtest-function"), tmp_path / "frtest-mine")
     d = armed(f"[Trigger slow]\n{source.format(binary)}\nThreshold=50ms\n")
     check(d, call_function(call, "80", by=binary), comm="frtest-mine", words=words, at_least=50 * MS)
 
 
 def test_pressure(armed):
-    """The pressure of the whole machine. It may have some pressure already, so the dump may come before the load has begun."""
+    """The pressure of the whole machine. The machine may already have some pressure, so the dump can come before the load
+    begins."""
     begin = time.monotonic_ns()
     d = armed("[Trigger cpu]\nPressure=cpu some\nThreshold=300ms\nInterval=2s\n")
     did = provoke("spin", "2500")
@@ -288,7 +291,8 @@ def test_pressure_of_a_cgroup(armed, group2):
     d = armed(f"[Trigger cpu]\nPressure=cpu some\nThreshold=300ms\nInterval=2s\nCGroup={group2.name}\n")
     begin = time.monotonic_ns()
     p = start("sh", "-c", 'echo 0 > "$1/cgroup.procs" && exec "$2" spin 60000', "sh", group2, program(COMM))
-    until("pressure", lambda: d.trigger(d.name)["fired"], 120)  # for a new cgroup, it takes the kernel some time to find it
+    # The kernel needs some time to find the pressure of a new cgroup.
+    until("pressure", lambda: d.trigger(d.name)["fired"], 120)
     did = {"from_ns": begin, "to_ns": time.monotonic_ns()}
     end(p)  # its child ends with it
     assert check(d, did, pid=0, reason="cpu pressure", at_least=300 * MS)["cgroup"] == f"/{group2.name}"
@@ -305,11 +309,11 @@ def test_event(armed):
 
 
 def test_event_with_threshold(armed):
-    """It is an anomaly if the event occurs Threshold= times in Interval=, on all CPUs together."""
+    """If the event occurs Threshold= times within Interval=, on all CPUs together, this is an anomaly."""
     number = {"x86_64": 110, "aarch64": 173}.get(os.uname().machine)
     if not number:
         pytest.skip("the number of getppid() is not known here")
-    calls = f'id == {number} && COMM == "{COMM}"'  # the loads of other tests call it, too, at the same time
+    calls = f'id == {number} && COMM == "{COMM}"'  # COMM, because the loads of other tests can call getppid() at the same time
     d = armed(f"[Trigger many]\nEvent=raw_syscalls:sys_enter\nFilter={calls}\nThreshold=5000\nInterval=500ms\n")
     did = provoke("getppid", "200000")
     check(d, until_seen(d, did), pid=0, at_least=5000, unit="count")
@@ -346,9 +350,9 @@ def test_control_with_a_policy(armed):
     check(d, until_seen(d, {"pid": p.pid}, from_ns=begin), reason="slow answers")
 
 
-def test_services_are_followed(armed, group2, tmp_path):
-    """Triggers are armed again for a program that is upgraded, a program that is installed later, and a control group that is
-    made again."""
+def test_triggers_are_armed_again_for_upgraded_programs_and_new_cgroups(armed, group2, tmp_path):
+    """Triggers are armed again if a program is upgraded, if a program is installed later, and if a control group is made
+    again."""
     binary, later = tmp_path / "served", tmp_path / "later"
     function = "Function={}:fr_function_slow\nThreshold=50ms\n"
     shutil.copy(program("frtest-function"), binary)

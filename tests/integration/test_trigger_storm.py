@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A storm of anomalies costs little, and each anomaly is counted. BPF objects that cannot be loaded are reported. A reload does
-not change the counts of triggers that stay the same."""
+not change the counts of triggers whose sections it does not change."""
 import re
 import shutil
 import time
@@ -11,10 +11,11 @@ import pytest
 from harness import BIN, FULL, load, must, program, run, triggers_config, until
 
 OBJECTS = BIN.parent / "tests/unit/source/bpf"
-# Anomalies. The load makes a million in a minute.
-FIRST = 20000  # after these the policy permits no more dumps, and the recorder has all memory that it needs
+# Numbers of anomalies. The load makes a million anomalies in a minute.
+FIRST = 20000  # after this number of anomalies, the policy permits no more dumps, and the recorder has all memory that it needs
 STORM = 1000000 if FULL else 60000
-COMM = "frtest-storming"  # a copy of frtest-provoke with another name, because other tests may run frtest-provoke meanwhile
+# A copy of frtest-provoke with another name, because other tests can run frtest-provoke at the same time.
+COMM = "frtest-storming"
 MINE = f"[Trigger mine]\nProgram={OBJECTS}/getppid.bpf.o\nComm={COMM}\nThreshold=1\n"
 
 
@@ -33,8 +34,8 @@ def provoke(tmp_path):
 
 @pytest.fixture
 def triggers(recorder, tmp_path):
-    """triggers(OF_ALL, TEXT) starts a recorder whose configuration has OF_ALL in [Triggers], and TEXT. Its member `conf` is the
-    path of the configuration."""
+    """triggers(OF_ALL, TEXT) starts a recorder. Its configuration has OF_ALL in the section [Triggers], and the sections TEXT.
+    The member `conf` of the recorder is the path of the configuration."""
     def make(of_all, text):
         conf = tmp_path / "triggers.conf"
         write(conf, of_all, text)
@@ -51,7 +52,8 @@ def write(conf, of_all, text):
 
 
 def memory_mib(pid):
-    """Returns the memory of a process in MiB, without the ring and the kernel rings, which fill also without triggers."""
+    """Returns the memory of a process in MiB, without the ring and the kernel rings, because these grow also without
+    triggers."""
     return int(re.search(r"RssAnon:\s+(\d+)", Path(f"/proc/{pid}/status").read_text()).group(1)) / 1024
 
 
@@ -75,7 +77,8 @@ def settled(d, n):
 def test_a_storm_costs_little_and_is_counted(triggers, provoke, of_all, section, dumps):
     d = triggers(of_all, MINE + section)
     begin, n = time.monotonic(), 0
-    while n == 0 or len(d.samples()) < dumps:  # on a slow disk more causes join a dump, so more anomalies are needed
+    # On a slow disk more anomalies join one dump, so that the test needs more anomalies.
+    while n == 0 or len(d.samples()) < dumps:
         provoke("storm", FIRST)
         n += FIRST
         settled(d, n)
@@ -83,7 +86,7 @@ def test_a_storm_costs_little_and_is_counted(triggers, provoke, of_all, section,
     if section:
         assert len(d.samples()) == dumps
     memory, cpu = memory_mib(d.pid), cpu_s(d.pid)
-    # Other things on the machine may make the memory grow in one of two storms, but not in both.
+    # Other work of the machine can make the memory grow during one of the two storms, but not during both.
     for _ in range(2):
         provoke("storm", STORM)
         n += STORM
@@ -93,7 +96,7 @@ def test_a_storm_costs_little_and_is_counted(triggers, provoke, of_all, section,
             break
     took = time.monotonic() - begin
     cpu = cpu_s(d.pid) - cpu
-    if not section:  # with the default cool-down, the trigger may fire once more in each full minute
+    if not section:  # with the default cool-down, the trigger can fire once more in each full minute
         dumps = t["fired"]
         assert dumps <= 1 + took // 60
     assert t["fired"] == len(d.samples()) == dumps, t
@@ -102,7 +105,7 @@ def test_a_storm_costs_little_and_is_counted(triggers, provoke, of_all, section,
     assert t["cooled"] > 0.95 * n and len(d.ask("why", "-n", "256")) < 60, t
 
 
-BAD = {  # {section: (object, a part of the report, whether verify-config finds it, which does not ask the kernel)}
+BAD = {  # {section: (object, a part of the report, whether verify-config finds the fault: it does not ask the kernel)}
     "no-program": ("bad-no-program", "has no program", True),
     "rejected": ("bad-verifier", "verifier rejects the program 'reads_anywhere'", False),
     "no-map": ("bad-map", "flightrec_counters", True),
@@ -135,13 +138,13 @@ def test_bad_objects_are_reported(triggers, provoke, tmp_path):
             assert f"{conf}:2: " in r.err and words in r.err and str(paths[name]) in r.err, r.err
     assert d.ask("triggers")["tokens"] == 20
     provoke("getppid", 1)
-    until("dump of the good one", lambda: d.trigger("mine")["fired"] == 1)
+    until("dump of the good object", lambda: d.trigger("mine")["fired"] == 1)
     assert d.trigger("tick")["state"] == "armed"
 
 
 def test_reload(triggers, provoke):
-    """A reload keeps the ring. A trigger whose section is the same does not change, and one whose section differs is armed
-    again."""
+    """A reload keeps the ring. If the section of a trigger is unchanged, the trigger does not change. If the section has
+    changed, the trigger is armed again."""
     other = f"[Trigger other]\nProgram={OBJECTS}/getppid.bpf.o\nComm={COMM}\nThreshold=100\n"
     d = triggers("", MINE + other + "[Trigger gone]\nEvery=1h\n")
     load("burn", "-t", "0.5")
@@ -165,7 +168,7 @@ def test_reload(triggers, provoke):
     assert "gone" not in {t["name"] for t in d.ask("triggers")["triggers"]}
 
     provoke("getppid", 1)
-    t = until("dump of the changed one", lambda: (t := d.trigger("other"))["fired"] and t)
+    t = until("dump of the changed trigger", lambda: (t := d.trigger("other"))["fired"] and t)
     assert t["threshold"] == 100 and t["last_value"] == 200
     settled(d, 1001)
     assert d.ctl("dump").code == 0

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.waits
 
 @pytest.fixture
 def triggers(recorder, tmp_path):
-    """triggers("[Trigger x]\\n…") starts a recorder with these sections."""
+    """triggers("[Trigger x]\\n…") starts a recorder whose configuration has these sections."""
     def make(text, *args):
         conf = tmp_path / "triggers.conf"
         conf.write_text("[Recorder]\nEvents=cpu-clock\nRingSize=4M\n" + triggers_config(tmp_path / "app", text))
@@ -36,7 +36,8 @@ def application(tmp_path):
 
 
 def until_file(d, name):
-    """Waits for a dump of the trigger NAME. Returns the decision about it."""
+    """Waits until a dump for the trigger NAME is written. Returns the decision (the record of what the policy decided) that
+    made this dump."""
     return until(f"file of {name}", lambda: [x for x in d.decisions(name) if x.get("file")])[0]
 
 
@@ -45,7 +46,8 @@ ECHO = "[Trigger echo]\nEvery=1h\nEnabled=no\n"
 
 
 def start_watch(d, *options):
-    """Starts a `flightrecctl watch` for each of OPTIONS. Waits until each has printed a decision, and returns the processes."""
+    """Starts one `flightrecctl watch` for each element of OPTIONS. Waits until each process has printed a decision. Returns the
+    processes."""
     watchers = [d.start_ctl("watch", *o, text=False, bufsize=0) for o in options]
 
     def all_print():
@@ -57,8 +59,8 @@ def start_watch(d, *options):
 
 
 def next_line(process, seconds=60):
-    """Returns the next line of a watch that is not about the trigger echo. PROCESS must have bufsize=0: select() would not see
-    lines that are already in a buffer."""
+    """Returns the next line that a `flightrecctl watch` prints, and ignores lines about the trigger echo. PROCESS must have
+    bufsize=0, because select() does not see lines that are already in a buffer."""
     while True:
         ready, _, _ = select.select([process.stdout], [], [], seconds)
         assert ready, f"no line within {seconds} s"
@@ -86,7 +88,7 @@ def test_table(triggers):
     assert len(bare) == len(states) and not bare[0].startswith("NAME")
 
 
-def test_why_shows_the_dump_and_the_suppressed_ones_of_a_timer(triggers):
+def test_why_shows_the_dump_and_the_suppressed_anomalies_of_a_timer(triggers):
     d = triggers("[Trigger tick]\nEvery=500ms\nCooldown=1h\n")
     made = until_file(d, "tick")
     suppressed = until("suppressed timer", lambda: [x for x in d.decisions("tick") if x["verdict"] == "cool-down"])
@@ -95,7 +97,7 @@ def test_why_shows_the_dump_and_the_suppressed_ones_of_a_timer(triggers):
     samples = d.samples()
 
     assert made["verdict"] == "fire"
-    assert [p.name for p in samples] == [made["file"]], "one dump, and why names it"
+    assert [p.name for p in samples] == [made["file"]], "there is exactly one dump, and flightrecctl why prints its name"
     assert meta(samples[0])["cause"]["trigger"] == "tick"
     assert t["fired"] == 1 and t["last_file"] == made["file"]
     assert t["suppressed"]["cool-down"] >= 1 and set(t["suppressed"]) == {"cool-down"}
@@ -114,7 +116,7 @@ def test_a_datagram_of_an_application_is_shown_everywhere(triggers, application)
     until_file(d, "shop")
     shown = next_line(watcher)
     made = d.decisions("shop")[-1]
-    t = until("both of them", lambda: (t := d.trigger("shop"))["fired"] + t["cooled"] + sum(t["suppressed"].values()) == 2 and t)
+    t = until("2 anomalies", lambda: (t := d.trigger("shop"))["fired"] + t["cooled"] + sum(t["suppressed"].values()) == 2 and t)
     table = d.ctl("triggers").out
     why = d.ctl("why").out
     info = d.ctl("info", "latest").out
@@ -145,12 +147,12 @@ def test_a_process_that_has_ended_and_a_malformed_datagram_are_shown(triggers, a
     assert "application: 1 message could not be understood" in after, after
 
 
-def test_a_process_name_that_is_no_text_is_made_readable(triggers, tmp_path):
+def test_unprintable_bytes_of_a_process_name_become_question_marks(triggers, tmp_path):
     d = triggers("[Trigger shop]\nApplication=yes\n")
     send = ("import ctypes, socket, sys\nctypes.CDLL(None).prctl(15, b'a\\xff\\x1b[31m', 0, 0, 0)\n"
             "s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)\ns.connect(sys.argv[1])\n"
             "s.send(b'TRIGGER=shop\\nREASON=slow')\n"
-            "sys.stdin.read()\n")  # lives until the recorder has read its name
+            "sys.stdin.read()\n")  # live until the recorder has read the name of this process
     p = subprocess.Popen(["/usr/bin/python3", "-c", send, str(tmp_path / "app")], stdin=subprocess.PIPE)
     try:
         made = until_file(d, "shop")
@@ -160,7 +162,7 @@ def test_a_process_name_that_is_no_text_is_made_readable(triggers, tmp_path):
     assert made["cause"]["comm"] == cause["comm"] == "a??[31m"
 
 
-def test_why_shows_so_many_decisions_newest_first(triggers):
+def test_why_prints_at_most_n_decisions_and_the_newest_first(triggers):
     d = triggers("[Trigger tick]\nEvery=1h\n")
     assert "No trigger has fired yet." in d.ctl("why").out
     for _ in range(3):
@@ -172,7 +174,7 @@ def test_why_shows_so_many_decisions_newest_first(triggers):
 
 
 def test_test_trigger_makes_a_dump_whatever_the_policy_says(triggers, application):
-    """The dump of test-trigger does not count for RateLimit= and Cooldown=: a later anomaly is not suppressed because of it."""
+    """The dump of test-trigger does not count for RateLimit= and Cooldown=, so it does not suppress a later anomaly."""
     d = triggers("RateLimit=1/1h\n[Trigger mem]\nPressure=memory some\nThreshold=1999ms\nInterval=2s\nCooldown=1h\n"
                  "[Trigger shop]\nApplication=yes\nCooldown=1h\n")
     if d.trigger("mem")["state"] == "failed":
@@ -203,7 +205,7 @@ def test_enable_and_disable(triggers):
     assert d.ctl("disable", "tick", "signal", "control").code == 0
     assert d.trigger("tick")["state"] == d.trigger("signal")["state"] == "disabled"
     asked = d.trigger("tick")["asked"]
-    # The triggers "control" and "signal", by which people ask for dumps, can be disabled, too.
+    # The triggers "control" and "signal", with which people ask for dumps, can also be disabled.
     r = d.ctl("dump")
     assert r.code == EXIT["suppressed"] and "disabled" in r.err, r
     d.signal(signal.SIGUSR1)
@@ -214,14 +216,14 @@ def test_enable_and_disable(triggers):
     r = d.ctl("test-trigger", "tick")
     assert r.code == EXIT["suppressed"] and "disabled" in r.err
 
-    # If one of the names is unknown, the other triggers are enabled nevertheless.
+    # If one of the names is unknown, the other triggers are still enabled.
     r = d.ctl("enable", "nobody", "other", "tick", "control")
     assert r.code == EXIT["error"] and "nobody" in r.err
     assert d.trigger("other")["state"] == d.trigger("tick")["state"] == "armed"
     until("tick", lambda: d.trigger("tick")["asked"] > asked + 1)
     d.dump_by_control()
 
-    # After a reload, a trigger is enabled or disabled as the configuration says.
+    # After a reload, each trigger is enabled or disabled as the configuration says.
     assert d.ctl("disable", "tick").code == 0
     assert d.ctl("reload").code == 0
     assert d.trigger("tick")["state"] == "armed" and d.trigger("other")["state"] == "disabled"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Many clients ask for dumps at the same time. Each gets an outcome, and the counts are right."""
+"""Many clients ask for dumps at the same time. Each client gets the outcome of its dump, and the counts are right."""
 import json
 import signal
 import socket
@@ -14,7 +14,7 @@ SWITCHES = ("-e", "sched:sched_switch", "-M", "8M")
 
 
 def files(processes):
-    """Waits for all processes, which must succeed. Returns the path that each prints."""
+    """Waits for all processes, which must succeed. Returns the paths that they print."""
     results = [(p.communicate(timeout=180), p.returncode) for p in processes]
     assert {code for _, code in results} == {0}, results
     return [out.strip() for (out, _), _ in results]
@@ -24,7 +24,7 @@ def settled(d):
     return until("the end of all dumps", lambda: (s := d.status()["dumps"])["queued"] == 0 and s)
 
 
-def test_fifty_at_once(recorder):
+def test_fifty_dumps_at_once(recorder):
     d = recorder(*SWITCHES)
     load("pingpong", "-t", "0.2")
     paths = set(files([d.start_ctl("dump", "--reason", f"n{i}") for i in range(50)]))
@@ -51,11 +51,11 @@ def test_the_same_post_window_is_one_file(recorder):
 
 
 def test_a_full_queue_is_reported(recorder):
-    """Sixteen different dumps wait. The next dump is suppressed: the client is told the reason. After a signal, the log has
-    it."""
+    """While sixteen different dumps wait, the next dump is suppressed. If a client asked for it, the client gets the reason. If
+    a signal asked for it, the reason is in the log."""
     d = recorder(*SWITCHES)
     waiting = [d.start_ctl("dump", "--post", f"{10000 + i}ms") for i in range(16)]
-    until("sixteen that wait", lambda: d.status()["dumps"]["waiting_post_trigger"] == 16)
+    until("sixteen waiting dumps", lambda: d.status()["dumps"]["waiting_post_trigger"] == 16)
     r = d.ctl("dump")
     assert r.code == EXIT["suppressed"] and "too many" in r.err, r
     d.signal(signal.SIGUSR1)
@@ -95,7 +95,7 @@ def test_the_dumps_of_clients_that_vanish_are_made(recorder):
 
 
 def test_the_interface_describes_every_member_of_the_replies(recorder):
-    """Compares replies with the description of the interface that the daemon itself returns."""
+    """Compares the replies of the daemon with the description of the interface, which the daemon also returns."""
     d = recorder(*SWITCHES)
     load("pingpong", "-t", "0.2")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as s:

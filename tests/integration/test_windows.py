@@ -11,8 +11,8 @@ EVENT = ("-e", "raw_syscalls:sys_enter", "--filter", "id == 110")
 
 
 class Paced(threading.Thread):
-    """A thread that makes bursts of CALLS calls, with pauses that are long enough that also a busy machine loses no samples.
-    finish() ends it."""
+    """A thread that makes bursts of CALLS calls. The pauses between the bursts are so long that also a busy machine loses no
+    samples. finish() ends the thread."""
 
     def __init__(self, calls):
         super().__init__(daemon=True)
@@ -29,7 +29,7 @@ class Paced(threading.Thread):
             self.times.append(time.time())
 
     def wait(self, bursts, seconds):
-        """Waits until the thread has made BURSTS bursts, and SECONDS are between the first and the last."""
+        """Waits until the thread has made BURSTS bursts, and SECONDS have passed between the first and the last burst."""
         until(f"{bursts} bursts", lambda: len(self.times) >= bursts and self.times[-1] - self.times[0] >= seconds, 60)
 
     def finish(self):
@@ -57,7 +57,7 @@ def within(lines, window):
 
 
 @pytest.mark.parametrize("how", [(), ("--no-compression",)], ids=["compressed", "plain"])
-def test_exact_to_the_record(recorder, paced, how):
+def test_a_window_is_exact_to_the_record(recorder, paced, how):
     """A chunk has tens of thousands of these records, so the bounds of a window are in the middle of a chunk."""
     d = recorder(*NO_LOSS, *EVENT, *how, "-M", "32M")
     p = paced(30, 0.8, calls=4000)
@@ -92,12 +92,13 @@ def test_configured_window(recorder, paced):
 
 
 def test_a_dump_ends_with_its_trigger(recorder, paced):
-    """The dump has all that was in the kernel rings at the trigger, also what was not yet drained, and nothing later."""
+    """The dump has all records from before the trigger, also those that the recorder had not yet read from the kernel rings,
+    and no later records."""
     d = recorder(*NO_LOSS, *EVENT, "-M", "32M")
     p = paced(5, 0.2)
     paths = [d.dump_by_control("--last", "200ms") for _ in range(5)]
     p.finish()
-    everything = script_lines(d.dump_by_control())  # at once, while the last calls are still only in the kernel rings
+    everything = script_lines(d.dump_by_control())  # immediately, while the last calls are still only in the kernel rings
     assert not d.lost_samples(), d.lost()
     assert {pid: sum(line.tid == pid for line in everything) for pid in p.calls} == p.calls
     for path in paths:
@@ -119,11 +120,12 @@ def test_post_trigger(recorder, paced, how):
     assert m["asked"] == {"from_ns": m["monotonic_ns"] - 300 * 10**6, "to_ns": m["monotonic_ns"] + 1500 * 10**6}
     lines = script_lines(path)
     assert lines == within(everything, m["asked"])
-    assert time_ns(lines[-1]) > m["monotonic_ns"] + 200 * 10**6, "it went on recording"
+    assert time_ns(lines[-1]) > m["monotonic_ns"] + 200 * 10**6, "the recorder goes on recording"
 
 
-def test_a_dump_that_waits_holds_up_no_other_and_is_made_at_a_stop(recorder):
-    """A stop ends the post-trigger time of a dump that waits. The dump is made, and its client gets an answer."""
+def test_a_waiting_dump_delays_no_other_dump_and_is_made_at_a_stop(recorder):
+    """If a dump waits for the end of its post-trigger time, a stop ends the wait. The dump is made, and its client gets an
+    answer."""
     d = recorder(*EVENT, "-M", "8M")
     waits = d.start_ctl("dump", "--post", "60s", "--reason", "later")
     until("the dump that waits", lambda: d.status()["dumps"]["waiting_post_trigger"] == 1)

@@ -69,7 +69,7 @@ void *fr_anomaly_hog(void *arg)
 	return NULL;
 }
 
-/* The system call is made directly, because sanitizers replace vfork() by fork(). */
+/* Calls clone() directly, because sanitizers replace vfork() by fork(). */
 void fr_anomaly_block(uint64_t until_ns)
 {
 	const pid_t pid = (pid_t)syscall(SYS_clone, CLONE_VFORK | SIGCHLD, 0, 0, 0, 0);
@@ -157,7 +157,7 @@ bool fr_anomaly_group_new(char *ret, size_t size)
 
 void fr_anomaly_group_free(const char *group)
 {
-	/* Tries again, because a killed process leaves the group only after some time. */
+	/* Tries again, because a killed process needs some time to leave the group. */
 	for (int i = 0; rmdir(group) < 0 && errno == EBUSY && i < 6000; i++)
 		usleep(10000);
 }
@@ -178,7 +178,7 @@ void fr_anomaly_exhaust(const char *group)
 		p[i] = 1;
 }
 
-/* Reads a hole of a file: its pages need memory like other pages, but the disk does not have to read them. */
+/* Reads a hole of a file. The pages of a hole need memory like other pages, but no reads from the disk. */
 void fr_anomaly_reclaim(const char *group)
 {
 	const int hole = fr_anomaly_open(0);
@@ -215,7 +215,7 @@ static void loopback_up(void)
 	close(fd);
 }
 
-/* Drop everything that arrives at the socket FD, so that nothing is acknowledged. */
+/* Drop all packets that arrive at the socket FD, so that none of them is acknowledged. */
 static void drop_all(int fd)
 {
 	struct sock_filter drop = BPF_STMT(BPF_RET | BPF_K, 0);
@@ -250,8 +250,8 @@ static unsigned retransmitted(int fd)
 	return info.tcpi_total_retrans;
 }
 
-/* Start a process that connects and drops all that arrives. It writes a byte to READY when it is ready, and
-   ends when the pipe OVER has no writer any more. */
+/* Start a process that connects and then drops all packets that arrive. When it has connected, it writes a
+   byte to READY. It ends when all writers of the pipe OVER have closed it. */
 static void connect_without_answer(int family, int ready, const int over[2])
 {
 	const pid_t pid = fork();

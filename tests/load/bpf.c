@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Loads a slow BPF program that runs at every system call. Then makes system calls for the seconds of its
- * argument (1), or until a SIGTERM. Exit code 77: BPF is not permitted.
+ * Loads a slow BPF program that runs at every system call. Then makes system calls for SECONDS (its argument,
+ * default 1), or until a SIGTERM. Exit code 77: BPF is not permitted.
  */
 
 #include "load.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Burns one CPU in user space, in a stack of known functions: main, top, middle, hot. It ends after a time
-   (-t), or after it has used an amount of CPU time (-u), which does not depend on how busy the machine is. */
+/* Uses one CPU in user space, in a stack of known functions: main, top, middle, hot. With -t it ends after a
+   time. With -u it ends after it has used an amount of CPU time, so that the load is the same on a busy
+   machine. */
 
 #include "load.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* A short process: it burns CPU for the ms of its argument (20) in two known functions, and exits. */
+/* A short process. It uses a CPU for MS milliseconds (its argument, default 20) in two known functions, and
+   exits. */
 
 #include "load.h"
 

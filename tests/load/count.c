@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Counts up in an argument of a system call: lseek(-1, 0), lseek(-1, 1), … These calls fail and do nothing. A
- * recording without a loss has each number once.
- * The program counts as fast as it can, or pauses after every 256 numbers (-p). It ends after a time (-t) or
- * at a SIGTERM. With -s NUMBERS it counts NUMBERS numbers for each byte of its standard input, then writes a
- * byte, and it ends at the end of the input.
+ * Passes increasing numbers as an argument of a system call: lseek(-1, 0), lseek(-1, 1), … These calls fail
+ * and do nothing. A recording without a loss has each number once. The program counts as fast as it can, or
+ * pauses after every 256 numbers (-p). It ends after a time (-t) or at a SIGTERM. With -s NUMBERS, it reads
+ * standard input: for each byte it counts NUMBERS numbers and then writes a byte. In this case it ends at the
+ * end of the input.
  */
 
 #include "load.h"

@@ -2,19 +2,19 @@
 
 /*
  * Functions and static markers (USDT) for probes. The program waits for a line on standard input, so that a
- * probe can be armed first. Then it does what its arguments say, one after the other. MS is how long it
- * sleeps:
+ * probe can be armed first. Then it runs the commands in its arguments, one after the other. MS is how long a
+ * command sleeps:
  *
  *     call MS         call fr_function_slow(), which sleeps
- *     thread MS       the same in a thread of its own
+ *     thread MS       call fr_function_slow() in a new thread
  *     static MS       call a static function of function.c, which sleeps
  *     other MS        call a static function of function_other.c, which has the same name and sleeps
  *     recurse N MS    make N nested calls of fr_function_recursive(), of which the innermost sleeps
- *     leave MS        start a thread that sleeps in fr_function_slow(), and ends in it
- *     jump MS         leave 20 calls by longjmp(), sleep, and then make a call that returns at once
- *     catch MS        make a call that sleeps, with a call in it that is left by longjmp()
+ *     leave MS        start a thread that sleeps in fr_function_slow(), and exits before it returns
+ *     jump MS         leave 20 calls by longjmp(), sleep, then make a call that returns at once
+ *     catch MS        make a call that sleeps; in it, make another call and leave that one by longjmp()
  *     markers MS      pass the marker frtest:begin, sleep, pass the marker frtest:end
- *     lost MS         pass the marker frtest:begin, sleep, and then do the same as "markers 0"
+ *     lost MS         pass the marker frtest:begin, sleep, then do "markers 0"
  *     bench N         call N times a function that does nothing; print the CPU time of one call in ns
  */
 
@@ -137,7 +137,7 @@ static void bench(uint64_t n)
 	printf("\"ns\": %.1f, ", (double)(fr_load_cpu_ns() - begin) / (double)n);
 }
 
-/* Returns the offset of fr_function_slow() in the file of this program, computed from /proc/self/maps. */
+/* Returns the offset of fr_function_slow() in the file of this program, with the help of /proc/self/maps. */
 static uint64_t offset_in_file(void)
 {
 	FILE *f = fopen("/proc/self/maps", "re");

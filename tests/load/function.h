@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Shared by the two files of frtest-function. */
+/* Declarations for the two files of frtest-function (function.c and function_other.c). */
 
 #include <stdint.h>
 

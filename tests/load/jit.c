@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Burns one CPU in two functions that it has made at run time, in anonymous memory. It names them in a perf
- * map. With -d DIRECTORY it names them in a jitdump in DIRECTORY instead, and the second function replaces
- * the first one in memory. The program changes to the second function after half of its time or at a SIGTERM.
- * It ends after all of its time or at a second SIGTERM. At the end it removes the file.
+ * Uses one CPU in two functions that it makes at run time, in anonymous memory. It writes the names of the
+ * functions into a perf map. With -d DIRECTORY, it writes the names into a jitdump in DIRECTORY instead, and
+ * the second function replaces the first function in memory. The program changes to the second function after
+ * half of its time or at a SIGTERM. It ends after all of its time or at a second SIGTERM. At its end it
+ * removes the perf map or jitdump.
  */
 
 #include "jitdump.h"
@@ -35,7 +36,7 @@ static char *place(char *at)
 	return at;
 }
 
-/* Run CODE until the time END, or until TERMS SIGTERMs have come since the start. */
+/* Run CODE until the time END, or until the program has received TERMS SIGTERMs since its start. */
 static void burn(char *code, uint64_t end, int terms)
 {
 	void (*run)(uint64_t);

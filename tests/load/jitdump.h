@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Writes a jitdump (perf's Documentation/jitdump-specification.txt). All functions end the program on
-   failure. */
+/* Writes a jitdump (perf's Documentation/jitdump-specification.txt). If a function fails, it ends the
+   program. */
 
 #include <elf.h>
 #include <err.h>
@@ -25,8 +25,8 @@ struct jitdump_load {
 	uint64_t vma, code_addr, code_size, code_index;
 };
 
-/* Create DIRECTORY/jit-PID.dump, and write this path into PATH. The file is mapped as executable, so that
-   profilers notice it. Returns its fd. */
+/* Create DIRECTORY/jit-PID.dump, and write this path into PATH. Map the file as executable, so that profilers
+   notice it. Returns its file descriptor. */
 static inline int jitdump_create(
 	const char *directory, uint32_t machine, uint64_t now_ns, char path[static 4096])
 {
@@ -42,7 +42,7 @@ static inline int jitdump_create(
 	return fd;
 }
 
-/* Append the function NAME, which is now at CODE. The main thread calls this. */
+/* Append the function NAME, which is at CODE. Only the main thread may call jitdump_add(). */
 static inline void jitdump_add(int fd, const char *name, const void *code, size_t len, uint64_t now_ns)
 {
 	static uint64_t index;

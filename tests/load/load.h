@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Functions and includes that the load programs share. Most of these programs do one known thing, and then
- * print one line of JSON about it. They have symbols of known names and frame pointers, so that a test knows
+ * Functions and includes that the load programs share. Most load programs do one known thing, and then print
+ * one line of JSON about it. They have frame pointers and symbols with known names, so that a test knows
  * exactly what a recording must have.
  */
 
@@ -30,18 +30,20 @@ uint64_t fr_load_now_ns(void);
 /* CPU time of the process in ns. */
 uint64_t fr_load_cpu_ns(void);
 
-/* Sleep until NS of CLOCK_MONOTONIC; or for MS. */
+/* fr_load_sleep_until() sleeps until the time NS of CLOCK_MONOTONIC. fr_load_sleep_ms() sleeps for MS
+   milliseconds. */
 void fr_load_sleep_until(uint64_t ns);
 void fr_load_sleep_ms(uint64_t ms);
 
-/* Return the value of the argument S: fr_load_seconds() of seconds ("1.5") in ns, fr_load_count() of a whole
-   number that is at least 1. They end the program with exit code 2 if S is anything else. */
+/* Both return the value of the argument S. For fr_load_seconds(), S is a number of seconds ("1.5"), and the
+   result is in ns. For fr_load_count(), S is a whole number that is at least 1. If S is anything else, they
+   end the program with exit code 2. */
 uint64_t fr_load_seconds(const char *s);
 uint64_t fr_load_count(const char *s);
 
-/* Read the options of argv. OPTIONS ends with an element whose letter is 0. In each other element one pointer
-   is not NULL: it gets the value of the option, and does not change if the option is not given. A wrong
-   option ends the program with exit code 2 and prints USAGE. */
+/* Read the options of ARGV. The array OPTIONS ends with an element whose letter is 0. In each other element
+   one pointer is not NULL. If the option is given, its value is stored there; otherwise the old value stays.
+   A wrong option ends the program with exit code 2 and prints USAGE. */
 struct fr_load_option {
 	char letter;
 	uint64_t *ns; /* gets seconds as ns */
@@ -51,11 +53,11 @@ struct fr_load_option {
 };
 void fr_load_options(int argc, char *argv[], const char *usage, const struct fr_load_option *options);
 
-/* From now on, a SIGTERM does not end the program. fr_load_terms counts the SIGTERMs. */
+/* After a call of fr_load_count_terms(), a SIGTERM does not end the program, but adds 1 to fr_load_terms. */
 void fr_load_count_terms(void);
 extern volatile sig_atomic_t fr_load_terms;
 
-/* Pin the calling thread to CPU; does nothing if CPU is -1. Ends the program on failure. */
+/* Pin the calling thread to CPU, or do nothing if CPU is -1. Ends the program on failure. */
 void fr_load_pin(int cpu);
 
 /* Write the path of the program NAME, which is in the directory of this program, into RET. Ends the program

@@ -8,11 +8,11 @@
  *     nanosleep [MS]    call nanosleep()
  *     softirq           send datagrams to itself over the loopback
  *     interrupt, disk   write to a file in the working directory without the page cache
- *     hung DIRECTORY    let a child ask a FUSE file system that does not answer, until there is input
+ *     hung DIRECTORY    let a child wait for a FUSE file system that does not answer, until there is input
  *     oom, reclaim      use too much memory, or read too much of a file, in a cgroup of 32 MiB
- *     fault             map a file of the working directory while no page of it is in memory, and read it
- *     segv, abort, bus  be killed by this signal
- *     retransmit        send on eight connections whose other ends drop everything, in a network namespace
+ *     fault             map a file of the working directory, of which no page is in memory, and read it
+ *     segv, abort, bus  let a child be killed by the signal with this name
+ *     retransmit        in a network namespace, send on eight connections whose other ends drop all packets
  *     getppid [N]       call getppid() N times
  *     storm N           call getppid() N times, at even intervals: 16,667 a second, or a million a minute
  *     application NAME  call flightrec_trigger() of <flightrec/trigger.h>, and wait for input
@@ -21,7 +21,7 @@
  *     exec              do nothing: the exec of this program is the anomaly
  *
  * Prints {"pid", "from_ns", "to_ns"}: the process that has the anomaly, and CLOCK_MONOTONIC before and after
- * the anomaly. If this machine cannot do it, prints the reason and ends with exit code 77.
+ * the anomaly. If this machine cannot provoke the anomaly, prints the reason and ends with exit code 77.
  */
 
 #include "anomaly.h"
@@ -102,7 +102,7 @@ static void storm(const char *arg)
 	const uint64_t n = number_or(arg, 1), begin = fr_load_now_ns();
 
 	for (uint64_t i = 0; i < n; i++) {
-		/* Waits by reading the clock, because a sleep cannot be as short as 60 µs. */
+		/* Wait by reading the clock, because a sleep cannot be as short as 60 µs. */
 		while (fr_load_now_ns() < begin + i * 60000)
 			;
 		syscall(SYS_getppid);
@@ -140,7 +140,7 @@ static void fault(const char *arg)
 	fr_anomaly_fault(fr_anomaly_open(0));
 }
 
-/* Let a child call RUN with a new cgroup. Returns the exit status of the child, as waitpid() does. */
+/* Let a child call RUN with a new cgroup. Returns the exit status of the child in the format of waitpid(). */
 static int run_in_group(void (*run)(const char *group))
 {
 	char group[128];
@@ -207,8 +207,8 @@ static void hang(const char *directory)
 
 	if (!directory || pipe(go) < 0)
 		errx(2, "hung DIRECTORY");
-	/* Fork before the mount, so that the child does not have the fd of the file system: with it, the file
-	   system would outlive this process. */
+	/* Fork before the mount, so that the child does not inherit the descriptor of the file system. If the
+	   child had it, the file system would outlive this process. */
 	victim = fork_child();
 	if (victim == 0) {
 		close(go[1]);
@@ -284,7 +284,7 @@ static void application(const char *name)
 	char byte;
 
 	flightrec_trigger(name, "slow answer", 312, 250);
-	/* The recorder can read this process in /proc until the input ends. */
+	/* Wait for the end of the input, so that the recorder can read this process in /proc. */
 	(void)!read(STDIN_FILENO, &byte, 1);
 }
 
@@ -295,7 +295,7 @@ static void nothing(const char *arg)
 static const struct {
 	const char *name;
 	void (*run)(const char *arg);
-	const char *arg; /* is used instead of the argument of the command line, unless NULL */
+	const char *arg; /* if not NULL, is used instead of the argument of the command line */
 } anomalies[] = {
 	{"run-queue", run_queue, NULL},
 	{"blocked", blocked, NULL},

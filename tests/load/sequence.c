@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Finds the numbers of frtest-count in a file with samples of raw_syscalls:sys_enter, and prints: the first
- * and the last number, how many between them are missing, how many are there twice, and how many are out of
- * order. Usage: frtest-sequence FILE TID NR. TID is the thread that counted, NR the number of its system
- * call.
+ * Finds the numbers of frtest-count in a file with samples of raw_syscalls:sys_enter. Prints the first and
+ * the last number, how many numbers between them are missing, how many are in the file twice, and how many
+ * are out of order. Usage: frtest-sequence FILE TID NR. TID is the thread that counted, and NR is the number
+ * of the system call with which it counted.
  */
 
 #include "perfdata/reader.h"
@@ -26,18 +26,19 @@ struct sys_enter {
 };
 
 struct sequence {
-	uint8_t *seen; /* has one bit for each number */
+	uint8_t *seen; /* one bit for each number */
 	uint64_t count, twice, backwards, previous, first, last;
 	uint64_t first_ns, previous_ns;
-	/* A hole is where the next number in the file is not the next number of the count. */
+	/* A hole is a range of missing numbers: two numbers follow each other in the file, but not in the
+	   count. */
 	uint64_t n_holes;
 	struct {
 		uint64_t from_ns, to_ns, missing;
 	} holes[HOLES_MAX];
 };
 
-/* Returns the raw data of a sample of the sample type TYPE, or NULL if it has none. The raw data is behind
-   the fields of fixed size and the call chain. */
+/* Returns the raw data of the sample H, or NULL if the sample has none. TYPE is the sample type of its event.
+   The raw data follows the fields of fixed size and the call chain. */
 static const struct sys_enter *find_raw(const struct perf_event_header *h, uint64_t type)
 {
 	const uint64_t fixed = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
@@ -94,7 +95,7 @@ static void add_number(struct sequence *s, uint64_t number, uint64_t ns)
 	s->count++;
 }
 
-/* Returns the sample type of the event with this id; 0 if there is no such event. */
+/* Returns the sample type of the event with the id ID, or 0 if there is no such event. */
 static uint64_t sample_type(const struct fr_session *s, uint64_t id)
 {
 	for (size_t e = 0; e < s->n_events; e++)

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * A disk that misbehaves on demand: a FUSE file system that shows the regular files of DIRECTORY at
- * MOUNTPOINT. Standard input takes one command a line. Each is answered with "ok" and the number of requests
- * that wait:
+ * A disk that misbehaves on demand. It is a FUSE file system that shows the regular files of DIRECTORY at
+ * MOUNTPOINT. Each line of standard input is a command. The program answers each command with "ok" and the
+ * number of requests that wait:
  *
- *   only TEXT   rate, hold, hang and fail are only for files with TEXT in their names; "only": for all files
- *   rate BYTES  write BYTES a second, one write after the other; 0: no limit
+ *   only TEXT   rate, hold, hang and fail have an effect only on files with TEXT in their names;
+ *               "only" without TEXT: on all files
+ *   rate BYTES  write BYTES bytes a second, one write after the other; 0: no limit
  *   hold        do not answer writes
- *   hang        do not answer writes, reads, opens, and requests for attributes and lists of names
+ *   hang        do not answer writes, reads, opens, requests for attributes and requests for lists of names
  *   step        serve the requests that wait; new requests wait as before
  *   fail        answer writes with EIO
  *   nosync      answer an fsync of the directory with EIO
  *   readonly    answer everything that would change a file with EROFS
- *   go          end all of these (except "only"), and serve the requests that wait
+ *   go          end the effects of all commands except "only", and serve the requests that wait
  *   count       do nothing: the answer has the number of requests that wait
  *
- * Usage: frtest-slowfs DIRECTORY MOUNTPOINT. Prints "ready" when it is mounted. Ends when its input ends.
- * Requests that still wait then fail. Exit code 77: there is no FUSE here.
+ * Usage: frtest-slowfs DIRECTORY MOUNTPOINT. Prints "ready" when the file system is mounted. Ends when its
+ * input ends. Requests that wait at the end fail. Exit code 77: this machine has no FUSE.
  */
 
 #define FUSE_USE_VERSION 312
@@ -31,31 +32,31 @@
 #include <sys/stat.h>
 
 #define SKIP 77
-#define THREADS 256 /* each request that waits needs one */
+#define THREADS 256 /* each request that waits needs one thread */
 
-/* An open file. When it is renamed, NAME does not change. */
+/* An open file. If the file is renamed, .name does not change. */
 struct file {
 	int fd;
 	char name[NAME_MAX + 1];
 };
 
 static int dir_fd;
-/* Who holds this lock serves a request: one request at a time, as a disk does. It also protects the variables
-   below. */
+/* A thread that serves a request holds this lock, so one request is served at a time, as by a disk. The lock
+   also protects the variables below. */
 static pthread_mutex_t disk = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static bool hold, hang, fail, nosync, readonly;
 static uint64_t rate, busy_until_ns;
 static char only[NAME_MAX + 1];
-static unsigned generation, n_waiting, n_released; /* "step" and "go" begin a generation */
+static unsigned generation, n_waiting, n_released; /* each command "step" or "go" begins a new generation */
 
 static bool is_concerned(const char *name)
 {
 	return strstr(name, only);
 }
 
-/* Lock the disk for a request on the file NAME. If a command holds such requests, wait first until another
-   command releases them. */
+/* Lock the disk for a request on the file NAME. If a command ("hold" or "hang") holds this kind of request,
+   first wait until another command releases it. */
 static void begin(const char *name, bool is_write)
 {
 	pthread_mutex_lock(&disk);
@@ -71,7 +72,8 @@ static void begin(const char *name, bool is_write)
 	pthread_cond_broadcast(&changed);
 }
 
-/* Unlock the disk. Returns RESULT, which a system call has returned, or a negative errno if it has failed. */
+/* Unlock the disk. RESULT is the result of a system call. Returns RESULT, or a negative errno if the system
+   call has failed. */
 static int end(ssize_t result)
 {
 	const int r = result < 0 ? -errno : (int)result;
@@ -229,7 +231,7 @@ static int on_statfs(const char *path, struct statvfs *v)
 	return end(fstatvfs(dir_fd, v));
 }
 
-/* Nothing is cached, so that changes in DIRECTORY are visible at once. */
+/* The kernel caches nothing, so that changes in DIRECTORY are visible at once. */
 static void *on_init(struct fuse_conn_info *connection, struct fuse_config *config)
 {
 	config->attr_timeout = config->entry_timeout = config->negative_timeout = 0;
@@ -256,7 +258,7 @@ static const struct fuse_operations operations = {
 	.statfs = on_statfs,
 };
 
-/* Serve the requests that wait, and return when that is done. */
+/* Serve the requests that wait. Returns when all of them are served. */
 static void release_waiting(void)
 {
 	generation++;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* For LD_PRELOAD: while the file exists that the environment variable FRTEST_HOLD names, the recorder's
-   thread fr-tracker waits at the start of a scan of /proc. */
+/* A library for LD_PRELOAD. The environment variable FRTEST_HOLD names a file. While this file exists, the
+   recorder's thread fr-tracker waits at the start of a scan of /proc. */
 
 #include <dirent.h>
 #include <dlfcn.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Starts frtest-child again and again, one process at a time: for a time (-t), or N times (-n). */
+/* Starts processes of frtest-child, one after the other, for a time (-t) or N times (-n). */
 
 #include "load.h"
 

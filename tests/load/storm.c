@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Starts processes of frtest-tiny, which end at once, as fast as it can: -n processes, -j at a time. */
+/* Starts processes of frtest-tiny, which end at once, as fast as it can. -n is the number of processes, and
+   -j the number of processes at a time. */
 
 #include "load.h"
 

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Calls getppid() as fast as it can: for a time (-t), or N times (-n). */
+/* Calls getppid() as fast as it can, for a time (-t) or N times (-n). */
 
 #include "load.h"
 
 #include <sys/syscall.h>
 
-/* The clock is read only after each BATCH calls, and in the vDSO: the kernel sees no system call but
- * getppid(). */
+/* The program reads the clock only after each BATCH calls. The vDSO reads the clock without a system call, so
+ * getppid() is the only system call. */
 #define BATCH 256
 
-/* getppid() takes no arguments, but a record of a system call has six: without arguments, they would be what
- * the compiler left in the registers, and the size of the compressed records would depend on it. */
+/* getppid() takes no arguments, but a record of a system call has six arguments. If the program passed none,
+ * the record would have what the compiler left in the registers, and the size of the compressed records would
+ * depend on these values. */
 FR_LOAD_FRAME static void frtest_getppid(uint64_t n)
 {
 	for (uint64_t i = 0; i < n; i++)

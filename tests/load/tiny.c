@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The shortest process: it exits at once. The start of a C library would take most of its time, so this
-   program is linked without one. */
+/* The shortest process: it exits at once. It is linked without a C library, because the start of the library
+   would take most of the time. */
 
 #include <sys/syscall.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A temporary directory, the root, with files that stand for the files of a machine. */
+/* A temporary directory, called the root, with files that replace the files of a machine. */
 
 #include "unit.h"
 #include "base/cleanup.h"

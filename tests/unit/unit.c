@@ -17,7 +17,7 @@ void unit_add(const char *name, CMUnitTestFunction test)
 
 void unit_use_fixture(CMFixtureFunction setup, CMFixtureFunction teardown)
 {
-	/* All places get it, also the free ones, because tests may register later. */
+	/* All places get the fixture, also the free places, because tests may register later. */
 	for (size_t i = 0; i < sizeof(tests) / sizeof(*tests); i++) {
 		tests[i].setup_func = setup;
 		tests[i].teardown_func = teardown;
@@ -45,6 +45,6 @@ void unit_skip(const char *why, ...)
 
 int main(void)
 {
-	/* cmocka leaves out the free places, which have no name. */
+	/* cmocka ignores the free places, because they have no name. */
 	return cmocka_run_group_tests(tests, group_setup, group_teardown);
 }

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-/* Begins a test. A program runs its tests in the order in which its file has them. */
+/* Begins the definition of a test. The program runs its tests in their order in the file. */
 #define TEST(name)                                                                                           \
 	static void test_##name(void **state);                                                               \
 	static __attribute__((constructor)) void add_test_##name(void)                                       \
@@ -18,21 +18,22 @@
 	}                                                                                                    \
 	static void test_##name(void **state)
 
-/* Each test of the program runs between SETUP and TEARDOWN. */
+/* Calls SETUP before each test of the program, and TEARDOWN after each test. */
 #define FIXTURE(setup, teardown)                                                                             \
 	static __attribute__((constructor)) void use_fixture(void)                                           \
 	{                                                                                                    \
 		unit_use_fixture(setup, teardown);                                                           \
 	}
 
-/* SETUP runs before the first test of the program, and TEARDOWN after the last one. */
+/* Calls SETUP before the first test of the program, and TEARDOWN after the last test. */
 #define GROUP_FIXTURE(setup, teardown)                                                                       \
 	static __attribute__((constructor)) void use_group_fixture(void)                                     \
 	{                                                                                                    \
 		unit_use_group_fixture(setup, teardown);                                                     \
 	}
 
-/* Ends the test as skipped. WHY is the format of a message that says why. Does not return. */
+/* Ends the test as skipped, and does not return. The format WHY and the other arguments make a message with
+   the reason. */
 void unit_skip(const char *why, ...) __attribute__((format(printf, 1, 2), noreturn));
 
 void unit_add(const char *name, CMUnitTestFunction test);

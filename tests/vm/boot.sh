@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# boot.sh ROOT SHARE boots a real systemd as PID 1 of a container. The system in ROOT does not change: an overlay takes
-# all changes and is thrown away. The directory SHARE is /share in the container. The script returns when the container
-# has ended, and nothing remains of it: the mounts are in a mount namespace, the processes in a pid namespace that ends
-# with this script, and the cgroup is removed.
+# boot.sh ROOT SHARE boots a real systemd as PID 1 of a container. The system in ROOT does not change: all changes go
+# to an overlay, which is removed at the end. The directory SHARE is /share in the container. The script returns when
+# the container has ended, and nothing of the container remains: its mounts are in a mount namespace, its processes
+# are in a pid namespace that ends with this script, and its cgroup is removed.
 #
 # The container has the kernel, the capabilities and the tracefs of the host, but no network, and it cannot write to
-# /proc/sys. It has a cgroup2 hierarchy of its own, and the host may use cgroups of version 1 or 2.
+# /proc/sys. It has its own cgroup2 hierarchy. The host can use cgroups of version 1 or 2.
 # shellcheck disable=SC2317 # a trap and an exported function run what follows
 set -euo pipefail
 
@@ -26,7 +26,7 @@ clean_up() {
 		wait "$child" 2>/dev/null || true
 	fi
 	rmdir "$work"
-	for _ in {1..600}; do # the last processes may still be exiting
+	for _ in {1..600}; do # tries again, because the last processes can still be exiting
 		find "$cgroup" -depth -type d -exec rmdir {} + 2>/dev/null || true
 		[ -d "$cgroup" ] || return 0
 		sleep 0.1

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Fixtures: a container with a real systemd and our package, and a higher version of the package for an upgrade."""
+"""Fixtures: a container (called machine) with a real systemd and the package of flightrec, and the package with a higher
+version, for an upgrade."""
 import contextlib
 import os
 import signal
@@ -49,8 +50,9 @@ def root(debs):
 
 @contextlib.contextmanager
 def booted(root, debs, share):
-    """Boots a machine, installs the package, and waits until the recorder runs. The user alice is a member of its group. The
-    packages are /share/first.deb and /share/upgrade.deb in the machine, and in SHARE on the host."""
+    """Boots a machine, installs the package, and waits until the recorder runs. The user alice is a member of the group
+    flightrec. In the machine, the packages are /share/first.deb and /share/upgrade.deb. On the host, the same files are in the
+    directory SHARE."""
     for name, deb in zip(("first.deb", "upgrade.deb"), debs):
         os.link(deb, share / name)
     m = vm.Machine(root, share)
@@ -73,6 +75,6 @@ def service(root, debs, tmp_path):
 
 @pytest.fixture(scope="module")
 def shared(root, debs, tmp_path_factory):
-    """A machine for all tests that do not change the service and its configuration."""
+    """A machine that several tests share: tests that change neither the service nor its configuration."""
     with booted(root, debs, tmp_path_factory.mktemp("machine")) as m:
         yield m

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A Debian with a real systemd, in a container that is made for one test and then removed (boot.sh). It runs commands in it."""
+"""Boots a Debian with a real systemd in a container (boot.sh), runs commands in it, and removes it."""
 import ctypes
 import fcntl
 import hashlib
@@ -19,22 +19,22 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "flig
 KEEP_UNUSED = 30 * 24 * 3600
 MIRROR = os.environ.get("FLIGHTREC_DEBIAN_MIRROR", "http://deb.debian.org/debian")
 SUITE = "bookworm"
-# Packages that the system has in addition to those that our package depends on.
+# Packages that the Debian has in addition to the dependencies of the flightrec package.
 PACKAGES = ["systemd-sysv", "dbus", "init-system-helpers", "procps", "linux-perf"]
-# Units that must not run: they need devices or a network, or would disturb measurements.
+# Units that must not run, because they need devices or a network, or would disturb measurements.
 MASKED = ["systemd-udevd.service", "systemd-udevd-control.socket", "systemd-udevd-kernel.socket", "systemd-udev-trigger.service",
           "systemd-networkd.service", "systemd-resolved.service", "systemd-timesyncd.service", "systemd-logind.service",
           "systemd-networkd.socket", "console-getty.service", "getty@.service", "apt-daily.timer", "apt-daily-upgrade.timer",
           "dpkg-db-backup.timer", "e2scrub_all.timer", "fstrim.timer", "systemd-tmpfiles-clean.timer"]
 TOOLS = ["systemd-nspawn", "debootstrap", "nsenter", "unshare", "setpriv", "dpkg-deb"]
 PR_SET_PDEATHSIG = 1
-LIMIT = 300  # seconds; on a slow machine, too, each step takes less
+LIMIT = 300  # seconds. Each step takes less, also on a slow machine
 
 libc = ctypes.CDLL(None, use_errno=True)
 
 
 def missing():
-    """Returns a text that says why no machine can be booted here, or None."""
+    """Returns a text that says why this host cannot boot such a container, or None."""
     if os.geteuid() != 0:
         return "not root: namespaces and cgroups are not permitted"
     for tool in TOOLS:
@@ -59,14 +59,15 @@ def dependencies(deb):
 
 
 def root_for(deb):
-    """Returns a directory with a Debian that has all packages that DEB depends on. It is made once and kept in the user's cache.
+    """Returns a directory with a Debian that has all packages that DEB depends on. The directory is made once and stays in the
+    user's cache.
 
     Raises CalledProcessError with the end of debootstrap's output if debootstrap fails."""
     packages = sorted(set(PACKAGES + dependencies(deb)))
     key = hashlib.sha256(repr((SUITE, MIRROR, packages, MASKED)).encode()).hexdigest()[:12]
     root = CACHE / f"vm-root-{key}"
     CACHE.mkdir(parents=True, exist_ok=True)
-    with open(CACHE / "lock", "w", encoding="utf-8") as lock:  # another process of ./dev test may be making the directory
+    with open(CACHE / "lock", "w", encoding="utf-8") as lock:  # another process of ./dev test can be making the directory
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not root.is_dir():
             make_root(root, packages)
@@ -75,7 +76,8 @@ def root_for(deb):
 
 
 def make_root(root, packages):
-    for old in CACHE.glob("vm-root-*"):  # made for other dependencies. Another checkout of the sources may still use it
+    # Removes old directories. Not at once, because another checkout of the sources can still use them.
+    for old in CACHE.glob("vm-root-*"):
         if old.stat().st_mtime + KEEP_UNUSED < time.time():
             shutil.rmtree(old, ignore_errors=True)
     making = CACHE / f".{root.name}.{os.getpid()}"
@@ -104,7 +106,7 @@ def descendants(pid):
 
 
 def is_init(pid):
-    """Returns whether the process is PID 1 of its innermost namespace and has already executed systemd."""
+    """Returns whether the process PID has the pid 1 in its innermost pid namespace and has already executed systemd."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -150,7 +152,7 @@ class Machine:
                 "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C", "DEBIAN_FRONTEND=noninteractive", *as_user, *map(str, args)]
 
     def run(self, *args, user=None, check=True, timeout=LIMIT):
-        """Runs a command in the machine, as root or as USER. Returns the CompletedProcess, with the output."""
+        """Runs a command in the machine, as root or as USER. Returns a CompletedProcess, which has the output."""
         done = subprocess.run(self.command(args, user), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout)
         if check and done.returncode != 0:
             raise AssertionError(f"{' '.join(map(str, args))} ended with {done.returncode}:\n{done.stdout}{done.stderr}")

@@ -16,7 +16,7 @@ from conftest import UPGRADE
 
 STATE = "/var/lib/flightrec"
 EXPOSURE = 26  # the highest exposure that systemd-analyze security may find, in tenths
-DRAIN = 1.3  # seconds after which the kernel rings are surely drained: it is done at least once a second
+DRAIN = 1.3  # seconds after which the recorder has surely read the kernel rings: it reads them at least once a second
 KILLS = 20 if os.environ.get("FLIGHTREC_FULL") else 8
 CONF = "/etc/flightrec/flightrecd.conf.d/test.conf"
 MSG_STARTED = "3c1a76b0a7b24d5a9d1f6a0a5be3c201"
@@ -34,7 +34,7 @@ def samples(path):
 
 
 def times(lines):
-    """Returns the times of samples that are not trigger samples. LINES is from samples()."""
+    """Returns the times of the samples LINES (from samples()), without trigger samples."""
     return [float(re.search(r"(\d+\.\d+): ", one).group(1)) for one in lines if "flightrec:trigger" not in one]
 
 
@@ -43,7 +43,7 @@ def files(machine):
 
 
 def now():
-    """Returns the time in seconds, by the clock of the samples. Host and machine have the same clock."""
+    """Returns the time in seconds, by the clock that samples have. The host and the machine have the same clock."""
     return time.clock_gettime(time.CLOCK_MONOTONIC)
 
 
@@ -60,14 +60,14 @@ def test_first_start(shared):
     assert not capabilities & (1 << 0), "CAP_CHOWN is effective only while a file is given to root"
     assert "recording" in shared.show("StatusText")
     assert "Listen" in shared.run("systemctl", "status", "flightrecd.socket").stdout
-    # The sandbox of the service permits the default probes, and lets it read the addresses of kernel symbols.
+    # The sandbox of the service permits the default probes, and lets the recorder read the addresses of kernel symbols.
     assert "cannot be armed" not in shared.run("flightrecctl", "--no-pager", "status").stdout
     assert "not permitted" not in shared.journal()
     assert "records" in shared.run("journalctl", "--list-catalog", MSG_STARTED).stdout
 
 
 def test_access(shared):
-    """Members of the group can make a dump and read it. Other users are told which group they need."""
+    """Members of the group can make a dump and read it. For other users, the message names the group that they need."""
     path = shared.dump("--reason", "a member asks")
     assert path.startswith(f"{STATE}/perf.data.sample.")
     assert shared.run("stat", "-c", "%a %U %G", path).stdout.strip() == "640 root flightrec"
@@ -90,7 +90,8 @@ def opens_in_perf(machine, path):
 
 
 def test_stock_perf_opens_all_files(service):
-    """Stock perf opens dumps of two instances and the merged file of a stop. `flightrecctl vacuum` can remove such dumps."""
+    """Stock perf opens dumps of two instances, and the merged file that a stop makes. `flightrecctl vacuum` can remove dumps of
+    a previous instance."""
     service.shell("printf '[Recorder]\\nEvents=sched:sched_switch,cpu-clock\\n' >/etc/flightrec/flightrecd.conf.d/sched.conf")
     service.run("systemctl", "reload", "flightrecd")
     service.wait_for(lambda: "configuration reloaded" in service.journal(), "reload")
@@ -104,7 +105,7 @@ def test_stock_perf_opens_all_files(service):
     assert "last error" not in service.run("flightrecctl", "--no-pager", "status").stdout
     before = {name for name in files(service) if name.endswith("Z")}
     service.run("flightrecctl", "vacuum", "--max-files=1")
-    # An anomaly that another test of the host causes may make one more dump at any time.
+    # Another test on the host can cause an anomaly, which makes one more dump at any time.
     left = {name for name in files(service) if name.endswith("Z")}
     assert len(before) >= 2 and left and len(left & before) <= 1, (before, left)
     service.run("systemctl", "stop", "flightrecd")
@@ -113,7 +114,8 @@ def test_stock_perf_opens_all_files(service):
 
 
 def test_verbs_open_dumps(service):
-    """The verbs report, script and `dump -o FILE` work for root and for a member. `list` shows the merged file of a stop."""
+    """The verbs report, script and `dump -o FILE` work for root and for a member of the group. `list` shows the merged file
+    that a stop makes."""
     service.dump("--reason", "to be opened")
     for user in ("root", "alice"):
         for args in (("report", "latest", "--", "--stdio"), ("script",)):
@@ -131,13 +133,14 @@ def test_verbs_open_dumps(service):
 
 
 def test_the_directory_is_made_again(service):
-    """If the directory is removed and made again, dumps fail until a restart: the sandbox still has the old directory.
+    """If the output directory is removed and made again, dumps fail until a restart, because the sandbox still has the old
+    directory.
 
     The restart keeps the ring."""
     service.dump()
     before = now()
     service.run("mv", STATE, f"{STATE}.moved")
-    for _ in range(2):  # first without the directory, then with a new directory
+    for _ in range(2):  # the first time there is no directory, the second time there is a new one
         refused = service.run("flightrecctl", "dump", check=False)
         assert refused.returncode != 0 and not refused.stdout and "restart" in refused.stderr, refused
         service.run("mkdir", "-p", STATE)
@@ -149,18 +152,19 @@ def test_the_directory_is_made_again(service):
     assert "failed-dump" not in service.run("flightrecctl", "--no-pager", "status").stdout
 
 
-def test_chown_reaches_nothing_else(shared):
-    """In the sandbox, CAP_CHOWN lets the recorder change only its own files: all other files are read-only there."""
+def test_the_recorder_can_chown_only_its_own_files(shared):
+    """In the sandbox, CAP_CHOWN lets the recorder change only its own files, because all other files are read-only."""
     shared.shell("echo secret >/dev/shm/of-root; chmod 600 /dev/shm/of-root")
     inside = ["nsenter", "-t", str(shared.pid()), "-m", "--", "chown", "flightrec"]
     for path in ("/dev/shm/of-root", "/etc/shadow", "/proc/irq", "/proc/sys/kernel/core_pattern", "/tmp"):
         refused = shared.run(*inside, path, check=False)
         assert refused.returncode != 0, path
-    shared.run(*inside, f"{STATE}/perf.data.auxiliary")  # for this file the command must work
+    shared.run(*inside, f"{STATE}/perf.data.auxiliary")  # of its own files, the recorder can change the owner
 
 
 def test_kernel_symbols(shared):
-    """The sandbox lets the recorder read the addresses in /proc/kallsyms, which most of the usual protections would hide."""
+    """The sandbox lets the recorder read the addresses in /proc/kallsyms. Many of the usual protections of a service would hide
+    these addresses."""
     shared.shell("for i in $(seq 300); do cat /proc/self/maps >/dev/null; done")
     path = shared.fetch(shared.dump())
     done = subprocess.run(["perf", "script", "-i", path, "-F", "comm,ip,sym", "--no-inline"], capture_output=True, text=True,
@@ -169,7 +173,7 @@ def test_kernel_symbols(shared):
 
 
 def fired(machine):
-    """Returns the names of the triggers of all causes of all dumps."""
+    """Returns, for all causes of all dumps, the name of the cause's trigger."""
     metas = [machine.run("cat", f"{STATE}/{name}").stdout for name in files(machine) if name.endswith("Z.json")]
     return [cause["trigger"] for meta in metas for cause in json.loads(meta)["causes"]]
 
@@ -180,17 +184,18 @@ def test_probe_fires(service):
     service.run("systemctl", "reload", "flightrecd")
     service.wait_for(lambda: re.search(r"^exec +bpf +armed", service.run("flightrecctl", "triggers").stdout, re.M), "the probe")
     service.shell("cp /bin/true /run/frtest-exec; mount -o remount,exec /run; /run/frtest-exec")
-    # The machine shares the kernel of the host, so other probes may see other anomalies and make dumps, too.
+    # The machine shares the kernel of the host, so other probes can see anomalies of the host and also make dumps.
     service.wait_for(lambda: "exec" in fired(service), "a dump of the probe")
 
 
 def start_busy(service):
-    """Starts a service that executes programs, in a cgroup of its own."""
+    """Starts a service that executes programs. systemd gives it its own cgroup."""
     service.run("systemd-run", "--unit=frtest", "--collect", "sh", "-c", "while sleep 0.3; do /bin/true; done")
 
 
-def test_a_restarted_service_is_followed(service):
-    """A restarted service gets a new cgroup with the same name. The recorder, in its sandbox, and a trigger follow it."""
+def test_the_new_cgroup_of_a_restarted_service_is_recorded(service):
+    """A restarted service gets a new cgroup with the same name. The recorder (in its sandbox) and a trigger on this cgroup then
+    use the new cgroup."""
     start_busy(service)
     group = service.show("ControlGroup", "frtest.service")
     service.shell(f"printf '[Recorder]\nCGroup={group}\n[Trigger exec]\nCGroup={group}\nCooldown=1s\n'"
@@ -269,7 +274,8 @@ def test_restart_keeps_the_socket(service):
 
 
 def test_stop_leaves_one_file(service):
-    """The merged file of a stop has all records, also those of no dump. The socket does not start the service again."""
+    """The merged file that a stop makes has all records, also records that are in no dump. The socket unit does not start the
+    service again."""
     service.dump()
     time.sleep(0.5)
     before = now()
@@ -285,8 +291,8 @@ def test_stop_leaves_one_file(service):
 
 
 def test_other_ways_to_stop(service):
-    """`flightrecctl stop` merges, too, and the service stays stopped. A stop merges also without D-Bus, although the recorder
-    then cannot know whether it is stopped or restarted."""
+    """After `flightrecctl stop`, the files are also merged, and the service stays stopped. A stop without D-Bus merges, too,
+    although the recorder then cannot know whether systemd stops or restarts it."""
     service.run("flightrecctl", "stop")
     service.wait_for(lambda: service.is_active() == "inactive", "end")
     assert files(service) == ["perf.data", "perf.data.json"]
@@ -318,7 +324,7 @@ def test_kill(service):
 
 
 class Stalls:
-    """Measures the longest time for which a process had to wait for a CPU. The recorder may have waited as long."""
+    """Measures the longest time for which a process had to wait for a CPU. The recorder may have waited for the same time."""
 
     def __init__(self):
         self.worst, self.over = 0, threading.Event()
@@ -340,7 +346,8 @@ class Stalls:
 
 
 def test_kill_keeps_history(service):
-    """Kills the recorder at random moments. A dump of the next instance has all that was drained before the kill."""
+    """Kills the recorder at random moments. A dump of the next instance has all records that the killed instance had read from
+    the kernel rings."""
     service.run("systemd-run", "--unit=burn", "sh", "-c", "while :; do :; done")
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")
@@ -363,7 +370,7 @@ def test_kill_keeps_history(service):
 
 
 def test_watchdog(service):
-    """A recorder that hangs is killed and started again."""
+    """systemd kills a recorder that hangs, and starts it again."""
     service.run("mkdir", "-p", os.path.dirname(DROP_IN))
     service.shell(f"printf '[Service]\\nWatchdogSec=4s\\nTimeoutAbortSec=1s\\n' >{DROP_IN}")
     service.run("systemctl", "daemon-reload")
@@ -400,7 +407,8 @@ def leftovers(machine):
 
 @pytest.mark.parametrize("dumps_too", [False, True])
 def test_purge(service, dumps_too):
-    """After a purge, only the dumps are left, and they belong to root. With FLIGHTREC_PURGE_DUMPS=1 nothing is left."""
+    """After a purge of the package, only the dumps are left, and they belong to root. With FLIGHTREC_PURGE_DUMPS=1 nothing is
+    left."""
     service.dump()
     service.run("dpkg", "--remove", "flightrec")
     assert files(service) == ["perf.data", "perf.data.json"]
@@ -416,7 +424,8 @@ def test_purge(service, dumps_too):
 
 
 def test_installed_again(service):
-    """After a removal or a purge, and another installation, the recorder runs again. The group can read the old dumps."""
+    """If the package is removed or purged, and then installed again, the recorder runs again. The group can read the old
+    dumps."""
     service.dump()
     service.run("dpkg", "--remove", "flightrec")
     service.install("/share/first.deb")
@@ -425,7 +434,7 @@ def test_installed_again(service):
     service.install("/share/first.deb")
     service.wait_active()
     service.run("usermod", "-aG", "flightrec", "alice")
-    # An anomaly that another test of the host causes may have made a new dump (perf.data.sample.*).
+    # Another test on the host may have caused an anomaly, which has made a new dump (perf.data.sample.*).
     left = [name for name in files(service) if re.fullmatch(r"perf\.data(\.\d.*Z)?", name)]
     assert len(left) == 2, files(service)
     for name in left:
@@ -452,7 +461,7 @@ def test_contents(debs):
 
 
 def test_no_path_of_the_build(debs, tmp_path):
-    """The programs do not contain the path of the source folder, which would otherwise be in the journal's CODE_FILE=."""
+    """The programs do not contain the path of the source folder. (It would be in the field CODE_FILE= of the journal.)"""
     subprocess.run(["dpkg-deb", "-x", debs[0], tmp_path], check=True)
     for name in ("usr/sbin/flightrecd", "usr/bin/flightrecctl", "usr/bin/flightrec-merge"):
         assert os.fsencode(vm.SOURCE) not in (tmp_path / name).read_bytes(), name

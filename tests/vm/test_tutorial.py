@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The commands of docs/tutorial.md lead to the thread that held the lock. Also tests `flightrecctl profile`."""
+"""The commands of docs/tutorial.md find the thread that holds the lock for too long. There are also tests of `flightrecctl
+profile`."""
 import json
 import re
 import shutil
@@ -14,7 +15,7 @@ DROP_IN = "/etc/flightrec/flightrecd.conf.d/50-profile.conf"
 
 
 def commands(heading):
-    """Returns the commands of the section HEADING of the tutorial, in their order."""
+    """Returns the commands in the section HEADING of the tutorial, in their order."""
     section = re.search(rf"^## {heading}$(.*?)(?=^## |\Z)", TUTORIAL.read_text(), re.M | re.S)[1]
     return re.findall(r"^\$ (.*)$", section, re.M)
 
@@ -30,9 +31,9 @@ def recorded(service):
 
 
 def test_profiles(service):
-    """This kernel can record each profile. Only root can set a profile, and one profile is set at a time.
+    """The kernel of this machine can record each profile. Only root can set a profile. Only one profile is set at a time.
 
-    If the administrator has put a file in the place of the link to the profile, it is not replaced."""
+    The profile is set by a symbolic link. If the administrator has put a file in its place, the file is not replaced."""
     assert profiles(service) == {"default": True, "io": False, "latency": False, "syscalls": False}
     before = recorded(service)
     refused = service.run("flightrecctl", "profile", "latency", user="alice", check=False)
@@ -81,7 +82,7 @@ def test_tutorial(service):
     for command in incident:
         for text, at in (("14:02:30", begin - 30), ("14:03:30", time.time())):
             command = command.replace(text, time.strftime("%H:%M:%S", time.gmtime(at)))
-        if "--time" in command:  # a reader replaces the times by those that the previous command has printed
+        if "--time" in command:  # like a reader, replaces the times by those that the previous command has printed
             command = re.sub(r"--time \S+", f"--time {waited - 0.2:.6f},{waited:.6f}", command)
         out = service.shell(home + command, user="alice").stdout
         if "timehist" in command:

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Runs a BPF program by BPF_PROG_TEST_RUN. The kernel compiles it to a function, which is gone when this
- * program ends. Exit code 77: there is no BPF here, or BPF programs are interpreted.
+ * Runs a BPF program by BPF_PROG_TEST_RUN. The kernel compiles the BPF program to a function, which no longer
+ * exists when this process has ended. Exit code 77: this machine has no BPF, or interprets BPF programs.
  */
 
 #include "phase.h"
@@ -15,7 +15,8 @@
 #define INSNS 4000
 #define NAME "frtest_bpf"
 
-/* Load a program that does "r0 = 1", then "r0 *= 3" many times, and returns r0. Returns its fd. */
+/* Load a BPF program that does "r0 = 1", then many times "r0 *= 3", and returns r0. Returns the program's
+   file descriptor. */
 static int load_program(void)
 {
 	static struct bpf_insn insns[INSNS];
@@ -32,7 +33,7 @@ static int load_program(void)
 	return fd;
 }
 
-/* Write the name that the kernel gives to the function into RET: bpf_prog_TAG_NAME. */
+/* Write into RET the name that the kernel gives to the function: bpf_prog_TAG_NAME. */
 static void get_name(int fd, char *ret, size_t size)
 {
 	struct bpf_prog_info info = {0};

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Loads a library A, then a library B, then A again. Each time: dlopen, burn in its function, dlclose. The
-   arguments are A, which has the function frtest_lib_a, and B, which has frtest_lib_b. The note
-   "same-address" is 1 if the loader has put both functions at the same address. */
+/* Loads a library A, then a library B, then A again. Each time it calls dlopen(), runs the library's function
+   as a phase, and calls dlclose(). The arguments are A, which has the function frtest_lib_a, and B, which has
+   the function frtest_lib_b. Prints the note "same-address": 1 if the loader has put both functions at the
+   same address. */
 
 #include "phase.h"
 

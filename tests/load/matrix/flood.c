@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Makes a recorder's ring evict its frames, and needs little CPU for that: the record that a tracepoint makes
- * of getppid() with six random arguments can hardly be compressed. For each byte of its input the program
- * makes CALLS calls, and then writes a byte.
+ * Makes system calls so that a recorder's ring evicts its frames. For each byte of its input, the program
+ * calls getppid() CALLS times, and then writes a byte. The calls have six random arguments, so the records of
+ * their tracepoint can hardly be compressed. So few calls, and little CPU time, fill the ring.
  */
 
 #include <err.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * fork() without exec: the parent loads LIBRARY, forks, and unloads LIBRARY. The child, which still has it,
- * runs the function frtest_lib_a of LIBRARY. With the argument PROGRAM, the child then executes that program.
+ * A fork() without an exec. The parent loads LIBRARY, forks, and unloads LIBRARY. The child still has
+ * LIBRARY, and runs its function frtest_lib_a. If the argument PROGRAM is given, the child then executes
+ * PROGRAM.
  */
 
 #include "phase.h"

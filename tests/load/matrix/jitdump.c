@@ -2,8 +2,8 @@
 
 /*
  * Writes a jitdump, DIRECTORY/jit-PID.dump, as a compiler of run-time code does (perf's
- * Documentation/jitdump-specification.txt). The file is mapped once as executable, so that recorders notice
- * it. It describes one function in anonymous memory, which the program then runs.
+ * Documentation/jitdump-specification.txt). The program maps the file once as executable, so that recorders
+ * notice it. The file describes one function in anonymous memory. The program runs this function.
  */
 
 #include "phase.h"

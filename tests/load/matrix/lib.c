@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* A library with one function that burns CPU. Its name is FR_NAME, which the build defines. */
+/* A library with one function that uses a CPU. The name of the function is FR_NAME, which the compiler gets
+   by -D. */
 
 #include "phase.h"
 

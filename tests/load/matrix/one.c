@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Runs two phases in a function whose name is FR_NAME, which the build defines. Then it executes the program
-   that its arguments name, if there are any. */
+/* Runs two phases in a function whose name is FR_NAME, which the compiler gets by -D. If there are arguments,
+   it then executes them as a command. */
 
 #include "phase.h"
 

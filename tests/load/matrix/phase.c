@@ -36,7 +36,8 @@ static FR_BURNER(frtest_calibrate)
 	static bool calibrated;
 	static uint64_t ns;
 
-	/* Take the shortest measurement: a time in which the host stops a virtual CPU counts as CPU time. */
+	/* Take the shortest measurement, because a time in which the host stops a virtual CPU counts as CPU
+	   time. */
 	for (int i = 0; !calibrated && i < CALIBRATIONS; i++) {
 		uint64_t begin = fr_phase_cpu_ns(), took;
 

@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * Functions and includes that the programs of the test matrix share. A program burns CPU in phases. In each
- * phase, one thread runs one function of a known name. The program prints a line about each phase: pid, tid
- * and comm as the kernel has them, and begin and end by CLOCK_MONOTONIC. So for every sample of these
- * programs, a test knows which process, thread and function the sample must show.
+ * Functions and includes that the programs of the test matrix share. A program uses the CPU in phases. In
+ * each phase, one thread runs one function with a known name. The program prints a line about each phase:
+ * pid, tid and comm as the kernel has them, and begin and end by CLOCK_MONOTONIC. So for every sample of
+ * these programs, a test knows which process, thread and function the sample must show.
  */
 
 #include <err.h>
@@ -18,7 +18,8 @@
 
 #define FR_PHASE_FRAME __attribute__((noinline, noclone, noipa))
 
-/* A function that burns CPU. It refers to nothing outside itself, so its code runs at any address. */
+/* Defines a burner: a function that only uses CPU time. It refers to nothing outside itself, so its code runs
+   at any address. */
 #define FR_BURNER(NAME)                                                                                      \
 	FR_PHASE_FRAME void NAME(uint64_t rounds)                                                            \
 	{                                                                                                    \
@@ -36,20 +37,21 @@ uint64_t fr_phase_now_ns(void);
 /* CPU time of the thread in ns. */
 uint64_t fr_phase_cpu_ns(void);
 
-/* Returns how many rounds of a burner take CPU_MS of CPU time. The first call measures it. */
+/* Returns how many rounds of a burner take CPU_MS of CPU time. The first call measures how fast a burner
+   is. */
 uint64_t fr_phase_rounds(uint64_t cpu_ms);
 
-/* Run BURN as a phase, for the CPU time that fr_phase_ms() returns, and report the phase. SYMBOLS lists, with
-   commas, the symbols of which a profile has to show one. "dso:X" stands for each symbol of an object whose
-   name begins with X. Any thread may call it. */
+/* Run BURN as a phase, for the CPU time that fr_phase_ms() returns, and print the phase. SYMBOLS is a list of
+   symbols, separated by commas. A profile has to show one of them. In this list, "dso:X" means each symbol of
+   an object file whose name begins with X. Any thread may call fr_phase(). */
 void fr_phase(fr_burner burn, const char *symbols);
 
-/* Print the line about a phase that the caller has run from BEGIN_NS until now. RULE is "leaf" or "kernel"
-   (tests/integration/judge.py explains them). */
+/* Print the line about a phase that the caller has run and that began at BEGIN_NS. It ends now. RULE is
+   "leaf" or "kernel", which tests/integration/judge.py explains. */
 void fr_phase_report(uint64_t begin_ns, const char *symbols, const char *rule);
 
-/* fr_phase_stop(): if the environment has FR_PHASE_STOP, stop this process until a SIGCONT. fr_phase_hold():
-   if the environment has FR_PHASE_HOLD, wait until a signal ends the program. */
+/* If the environment has FR_PHASE_STOP, fr_phase_stop() stops this process until a SIGCONT. If the
+   environment has FR_PHASE_HOLD, fr_phase_hold() waits until a signal ends the program. */
 void fr_phase_stop(void);
 void fr_phase_hold(void);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Gives the same pid to several processes, one after the other, by clone3() with set_tid: first to each
- * program of the arguments, then to a child of this program that does not call exec. Exit code 77: the kernel
- * does not let this user choose a pid.
+ * Gives the same pid to several processes, one after the other, by clone3() with set_tid. The first processes
+ * execute the programs in the arguments. The last process is a child of this program that does not call exec.
+ * Exit code 77: the kernel does not let this user choose a pid.
  */
 
 #include "phase.h"
@@ -18,8 +18,8 @@
 
 FR_BURNER(frtest_reuse_forked)
 
-/* Like fork(), but the child gets PID, or any pid if PID is 0. Tries again while another process has the pid:
-   the kernel may not yet have freed it. */
+/* Does the same as fork(), but the child gets PID, or any pid if PID is 0. Tries again while another process
+   has PID, because the kernel may not yet have freed the pid. */
 static pid_t fork_as(pid_t pid)
 {
 	struct clone_args args = {

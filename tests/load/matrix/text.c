@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Runs code at unusual places. Usage: text HOW [LIBRARY]. With the first three values of HOW, it maps the
- * whole file LIBRARY by mmap() and runs its function frtest_lib_a.
+ * Runs code at unusual places. Usage: text HOW [LIBRARY]. With the first three values of HOW, the program
+ * maps the whole file LIBRARY by mmap() and runs the function frtest_lib_a of LIBRARY.
  *
- *   copied    map it as executable
- *   mprotect  map it as readable, then make it executable by mprotect()
+ *   copied    map the library as executable
+ *   mprotect  map the library as readable, then make it executable by mprotect()
  *   memfd     map a copy of the library in a memfd, as executable
  *   anon      run code in anonymous memory
- *   huge      the same, in memory for which huge pages are requested
+ *   huge      the same as anon, in memory for which huge pages are requested
  *   perfmap   the same as anon, and name the code in /tmp/perf-PID.map
  */
 
@@ -110,8 +110,8 @@ static void run_anonymous(const char *how)
 		err(EXIT_FAILURE, "mprotect");
 	if (jit)
 		write_map(p);
-	/* perf looks for the names of anonymous code in /tmp/perf-PID.map, and names the object after this
-	 * file. */
+	/* perf looks for the names of anonymous code in /tmp/perf-PID.map, and shows the name of this file as
+	 * the name of the object. */
 	for (int i = 0; i < 2; i++)
 		fr_phase((fr_burner)(uintptr_t)p,
 			jit ? "frtest_jitted" : "dso:/tmp/perf-,dso://anon,dso:[anon");

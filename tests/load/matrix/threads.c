@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Two threads have names of their own, and change them. With the argument "leader", the first thread (the
+/* Two threads with different names, which they change. With the argument "leader", the first thread (the
    leader) ends before the second thread runs. */
 
 #include "phase.h"
@@ -13,12 +13,13 @@ FR_BURNER(frtest_thread_early)
 FR_BURNER(frtest_thread_late)
 FR_BURNER(frtest_thread_main)
 
-/* The second thread. LEADER is the thread for whose end it waits first, or NULL. */
+/* The function of the second thread. It first waits for the end of the thread LEADER, unless LEADER is
+   NULL. */
 static void *work(void *leader)
 {
 	if (leader && pthread_join(*(pthread_t *)leader, NULL) != 0)
 		errx(EXIT_FAILURE, "cannot wait for the leader");
-	fr_phase(frtest_thread_early, "frtest_thread_early"); /* with the inherited name */
+	fr_phase(frtest_thread_early, "frtest_thread_early"); /* the thread still has the inherited name */
 	prctl(PR_SET_NAME, "frtest worker 1");
 	fr_phase(frtest_thread_early, "frtest_thread_early");
 	pthread_setname_np(pthread_self(), "worker-renamed");

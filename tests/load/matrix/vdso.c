@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Reads the clock again and again, mostly in the vDSO. */
+/* Reads the clock in a loop, mostly in the vDSO. */
 
 #include "phase.h"
 
@@ -13,7 +13,7 @@ FR_PHASE_FRAME static void frtest_vdso_loop(uint64_t end_ns)
 	do {
 		for (unsigned i = 0; i < 100000; i++)
 			clock_gettime(CLOCK_MONOTONIC, &t);
-		/* The clock is read here and not by fr_phase_cpu_ns(), because the phase must be only in this
+		/* Do not call fr_phase_cpu_ns() to read this clock, because the phase must be only in this
 		   function and in the vDSO. */
 		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
 	} while ((uint64_t)t.tv_sec * 1000000000ULL + (uint64_t)t.tv_nsec < end_ns);

@@ -244,7 +244,7 @@ static void give_and_open_files(int dirfd)
 	/* Links, and files that the service did not make, are refused. */
 	CHECK(fr_owner_open(dirfd, "link") == -ELOOP && fr_owner_open(dirfd, "roots") == -EACCES);
 	CHECK(get_owner(dirfd, "roots") == 0 && fr_owner_open(dirfd, "none") == -ENOENT);
-	/* A file that belongs to root is replaced nevertheless. */
+	/* But a file that belongs to root can be replaced. */
 	CHECK(fr_file_replace(dirfd, "x", 0640, (gid_t)-1, "bye", 3) == 0 && get_owner(dirfd, "x") == 0);
 	CHECK(unlinkat(dirfd, "x", 0) == 0);
 	_exit(0);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* The thread contract: a function that breaks it aborts. */
+/* Tests of the thread contract (base/thread.h): a function aborts if it runs on a thread that must not call
+   it. */
 
 #include "../unit.h"
 #include "base/cleanup.h"
@@ -91,7 +92,7 @@ static void call_forbidden_function_from_main(void)
 
 static void keep_the_contract(void)
 {
-	fr_thread_assert(FR_THREAD_MAIN); /* passes, because this thread has not yet said which one it is */
+	fr_thread_assert(FR_THREAD_MAIN); /* passes, because this thread has no name yet */
 	fr_thread_assert_may_wait();
 	fr_thread_begin(FR_THREAD_DUMPER);
 	fr_thread_assert(FR_THREAD_DUMPER);

@@ -10,29 +10,30 @@
 
 #include <sys/types.h>
 
-/* The time limit of a load. When it is over, the test fails. */
+/* The time limit of a load. After this time, the test fails. */
 #define LIVE_LIMIT_NS (60 * FR_NSEC_PER_SEC)
 
 /* Skip the test if tracefs cannot be mounted in a new mount namespace, or the number of getppid() is not
  * known. */
 void live_need_tracepoints(void);
 
-/* Open the events SPEC with FILTER, which may be NULL. The events are disabled. Returns what
-   fr_capture_open() returns. */
+/* Open the events SPEC with FILTER, which may be NULL. The events are disabled. Returns the result of
+   fr_capture_open(). */
 int live_try_open(const char *spec, const char *filter, struct fr_capture_config *config,
 	struct fr_capture **ret, struct fr_diag *d);
-/* The same, but skips the test if the kernel forbids it, and fails the test on other errors. */
+/* Does the same, but skips the test if the kernel does not permit the events, and fails the test on other
+   errors. */
 struct fr_capture *live_open(const char *spec, const char *filter, struct fr_capture_config *config);
 void live_enable(struct fr_capture *c);
-/* Open and enable an event that makes a sample for each getppid(), only on the present CPU, to which this
-   thread is pinned. TERMS are the terms of the event: "" or "/…/". */
+/* Open and enable an event that makes a sample for each getppid(). It samples only the current CPU, and this
+   thread is pinned to this CPU. TERMS are the terms of the event: "" or "/…/". */
 struct fr_capture *live_open_getppid(const char *terms, struct fr_capture_config *config);
 
-/* Counts of the records that drains returned. */
+/* Counts of the records that fr_capture_drain() has returned. */
 struct live_seen {
 	uint64_t samples, sideband;
 	uint32_t tid;		   /* the counts below are only of this thread */
-	uint64_t of_tid, backward; /* its samples, and those with a smaller time than the previous one */
+	uint64_t of_tid, backward; /* its samples, and its samples that are older than the previous one */
 	uint64_t last_time;
 	uint64_t mmap2, build_ids, comms, forks, exits;
 };

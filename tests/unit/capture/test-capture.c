@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Captures on the running kernel, with loads of known behaviour. */
+/* Tests of captures on the running kernel, with loads of known behaviour. */
 #include "live.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -84,7 +84,8 @@ TEST(counters_and_losses_continue_in_the_next_capture)
 	live_getppid(1);
 	live_drain(second, &more);
 	assert_int_equal(live_counter(second, 0).samples, n.samples + 6);
-	/* If the new capture does not have this event, the caller gets the losses of the event. */
+	/* If the new capture does not have an event of the old one, the caller gets the losses of this
+	   event. */
 	other = live_open("cpu-clock", NULL, &config);
 	fr_capture_inherit_counters(other, second, lost);
 	fr_capture_free(second);
@@ -230,7 +231,7 @@ TEST(a_task_is_recorded_with_its_children_to_its_end)
 	assert_false(fr_capture_has_ended(c));
 	live_let_go(go);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
-	/* On each CPU the kernel reports the end (EPOLLHUP) of each ring, one after the other. */
+	/* The kernel reports the end (EPOLLHUP) of the ring of each CPU, one after the other. */
 	until = fr_monotonic_ns() + LIVE_LIMIT_NS;
 	while (!fr_capture_has_ended(c) && fr_monotonic_ns() < until) {
 		int n = epoll_wait(fr_capture_epoll_fd(c), events, FR_ARRAY_SIZE(events), 1000);
@@ -282,7 +283,7 @@ static void exec_true(void)
 	_exit(1);
 }
 
-TEST(sideband_tells_of_fork_exec_and_exit)
+TEST(sideband_has_records_of_fork_exec_and_exit)
 {
 	struct fr_capture_config config = {.sideband_ring_bytes = 2 << 20};
 	struct live_seen seen = {0};
@@ -294,8 +295,8 @@ TEST(sideband_tells_of_fork_exec_and_exit)
 	live_enable(c);
 	seen.tid = live_fork(exec_true, &go);
 	live_let_go(go);
-	/* Drains while the child runs: a busy machine may delay the child until its own side-band fills the
-	 * ring. */
+	/* Drain while the child runs, because a busy machine can delay the child until its own side-band
+	 * fills the ring. */
 	while (waitpid(seen.tid, NULL, WNOHANG) == 0) {
 		live_drain(c, &seen);
 		usleep(1000);
@@ -504,7 +505,7 @@ static size_t open_descriptors(void)
 	return n;
 }
 
-/* What the trial returns depends on the kernel. */
+/* The test does not check the result of the trial, because the result depends on the kernel. */
 TEST(the_trial_of_build_ids_is_repeatable_and_closes_its_files)
 {
 	const size_t before = open_descriptors();
@@ -522,13 +523,14 @@ static void wait_for_end(void)
 	pause();
 }
 
-/* Other programs of the machine may have perf events, too, and may be found instead of the child. */
+/* Other programs of the machine can also have perf events, and can be found instead of the child. */
 TEST(another_recorder_is_found)
 {
 	struct fr_capture_config config = {0};
 	struct fr_capture *c = live_open("dummy", NULL, &config);
 	int go;
-	const pid_t pid = live_fork(wait_for_end, &go); /* the child has copies of our perf events */
+	const pid_t pid =
+		live_fork(wait_for_end, &go); /* the child has copies of the perf events of this process */
 	const pid_t found = fr_capture_find_other_recorder();
 
 	kill(pid, SIGKILL);

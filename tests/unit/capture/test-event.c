@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The parser of event specifications. A temporary directory stands for the files of a machine that has a core
-   PMU, a PMU of a package, and two systems of tracepoints. */
+/* Tests of the parser of event specifications. A temporary directory replaces the files of a machine that has
+   a core PMU, a PMU of a package, and two systems of tracepoints. */
 #include "../files.h"
 #include "capture/event_internal.h"
 #include "base/nearest.h"

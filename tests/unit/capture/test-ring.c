@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Drains kernel rings that the test itself writes: wrap-around, records that are not valid, records that
-   other recorders changed, and overwritable rings. */
+/* Tests of draining kernel rings. The test writes the rings itself: with wrap-around, with records that are
+   not valid, with records that other recorders have changed, and overwritable rings. */
 #include "../unit.h"
 #include "capture/ring.h"
 #include "base/cleanup.h"
@@ -162,7 +162,7 @@ TEST(largest_record_can_go_over_the_end_of_the_ring)
 	assert_int_equal(f->records, 2);
 }
 
-/* The kernel may give a sample the id of another recorder's event. */
+/* The kernel can give a sample the id of another recorder's event. */
 TEST(samples_with_unknown_ids_are_skipped_and_counted)
 {
 	struct fixture *f = *state;
@@ -214,11 +214,11 @@ TEST(losses_are_counted_for_their_event)
 	assert_int_equal(f->records, 4);
 	assert_int_equal(f->cells[1].lost[FR_LOSS_KERNEL_RING], 77);
 	assert_int_equal(f->cells[2].lost[FR_LOSS_THROTTLED], 1);
-	assert_int_equal(f->unknown.lost[FR_LOSS_KERNEL_RING], 5); /* of the record whose id is unknown */
+	assert_int_equal(f->unknown.lost[FR_LOSS_KERNEL_RING], 5); /* the record with an unknown id */
 }
 
-/* If other recorders run, the kernel may leave bytes behind the sample id of a record. Then the sample id is
-   moved to the end of the record. */
+/* If other recorders run, the kernel can leave bytes after the sample id of a record. In this case the drain
+   moves the sample id to the end of the record. */
 TEST(misplaced_trailer_moves_to_the_end)
 {
 	static const struct {
@@ -247,8 +247,8 @@ TEST(misplaced_trailer_moves_to_the_end)
 		f->bounce + sizeof(k) + sizeof(zeros), before + sizeof(k), sizeof(struct fr_sample_id));
 }
 
-/* The kernel sets the flag although our event does not ask for build-ids, if a recorder that started later
-   asks for them. */
+/* If a recorder that started later asks for build-ids, the kernel sets the flag in the records of this
+   recorder, which does not ask for build-ids. */
 TEST(build_id_flag_of_another_recorder_is_cleared)
 {
 	const struct perf_event_header header = {
@@ -270,10 +270,10 @@ TEST(torn_records_are_skipped_and_counted)
 	static const struct perf_event_header bad[] = {
 		{PERF_RECORD_SAMPLE, 0, 0},	 /* a reader would not advance */
 		{PERF_RECORD_SAMPLE, 0, 7},	 /* less than a header */
-		{PERF_RECORD_SAMPLE, 0, 40},	 /* less than a sample of ours */
+		{PERF_RECORD_SAMPLE, 0, 40},	 /* less than a sample of the test's events */
 		{PERF_RECORD_SAMPLE, 0, 50},	 /* not a multiple of 8 */
 		{PERF_RECORD_MMAP, 0, 32},	 /* no room for the sample id */
-		{PERF_RECORD_SAMPLE, 0, 0xfff8}, /* ends behind data_head */
+		{PERF_RECORD_SAMPLE, 0, 0xfff8}, /* ends after data_head */
 	};
 	struct fixture *f = *state;
 
@@ -282,7 +282,8 @@ TEST(torn_records_are_skipped_and_counted)
 		ring_write(f, f->page.data_head, &bad[i], sizeof(bad[i]));
 		f->page.data_head += 128;
 		drain(f);
-		/* The record before the bad header is drained. All until data_head is skipped. */
+		/* The record before the bad header is drained. All bytes from the bad header to data_head are
+		   skipped. */
 		assert_int_equal(f->records, 2 * i + 1);
 		assert_int_equal(f->cells[0].lost[FR_LOSS_TORN], i + 1);
 		assert_int_equal(f->page.data_tail, f->page.data_head);
@@ -342,7 +343,7 @@ TEST(a_full_overwritable_ring_has_the_newest_records)
 		bytes = look(f);
 		assert_int_equal(f->next_time, t);
 		/* look() returns all records of the ring except the oldest quarter, which the kernel could
-		   overwrite meanwhile, and one incomplete record. */
+		   overwrite during the copy, and one incomplete record. */
 		assert_true(bytes > RING_BYTES - RING_BYTES / 4 - 96 && bytes <= RING_BYTES);
 	}
 	assert_int_equal(f->cells[0].lost[FR_LOSS_TORN], 0);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Configuration files: the value of each key, how files add up, and the message for each mistake. */
+/* Tests of configuration files: the value of each key, how several files are combined, and the message for
+   each mistake. */
 #include "../unit.h"
 #include "config/compare.h"
 #include "config/config_private.h"

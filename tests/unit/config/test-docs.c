@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The manual pages, the completions and the default configuration file describe the options, verbs, keys and
-   probes that the programs have. */
+/* Checks that the manual pages, the completions and the default configuration file describe the options,
+   verbs, keys and probes of the programs. */
 #include "../unit.h"
 #include "flightrec-merge/command.h"
 #include "flightrecctl/ctl.h"
@@ -25,8 +25,8 @@ static char *read_source(const char *path)
 	return (char *)b.data;
 }
 
-/* Returns LEN bytes of TEXT with the escapes of a manual page: of a command if VERBATIM, otherwise of prose.
-   The result is valid until the next call. */
+/* Returns LEN bytes of TEXT with the escapes of a manual page. If VERBATIM is true, the escapes are those of
+   a command, otherwise those of prose. The result is valid until the next call. */
 static const char *escape(const char *text, size_t len, bool verbatim)
 {
 	static char ret[1024];
@@ -162,7 +162,7 @@ static void print_probe(FILE *f, const struct fr_probe *probe)
 		fprintf(f, "Armed by default.\n");
 }
 
-/* Copy to F the lines of the manual page that are of the kinds which print_probe() prints. */
+/* Copy to F those lines of the manual page that are of the same kinds as the lines of print_probe(). */
 static void copy_probe_lines(FILE *f, const char *from, const char *end)
 {
 	static const char *const begins[] = {".TP\n", ".B ", "Threshold: ", "Armed by default.\n"};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Which files the configuration consists of, and in which order they are read. */
+/* Tests which files make up the configuration, and in which order they are read. */
 #include "../files.h"
 #include "config/config_private.h"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* How much memory a ring can take. Files in a temporary directory stand for files of /proc and of cgroups. */
+/* Tests how much memory a ring can take. Files in a temporary directory replace the files of /proc and of
+   cgroups. */
 
 #include "../files.h"
 #include "config/memory.h"

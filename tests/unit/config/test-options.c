@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The command line: options, how they replace values of the file, and how a configuration is saved for the
-   next instance. */
+/* Tests of the command line: the options, how they replace values of the configuration file, and how a
+   configuration is saved for the next instance. */
 #include "../files.h"
 #include "config/saved.h"
 
@@ -173,8 +173,8 @@ static void *restore_often(void *ring_mib)
 	return (void *)wrong;
 }
 
-/* A thread that had to wait for a file may parse its options while another thread restores a saved
- * configuration. */
+/* A thread that has waited for a configuration file can parse the options while another thread restores a
+ * saved configuration. */
 TEST(two_threads_can_parse_options)
 {
 	pthread_t other;

@@ -24,8 +24,8 @@ static void wait_for_teardown(void *ctx, struct fr_call *call, const cJSON *para
 	h->open[h->n_open++] = call;
 }
 
-/* A handler of Dump and of verbs for triggers. The parameter "reason" or "name" is an errno, with which the
-   call fails. If it is 0, the call succeeds. */
+/* A handler of the method Dump and of the methods for triggers. The parameter "reason" or "name" is an errno
+   with which the call fails. If the errno is 0, the call succeeds. */
 static void dump_or_fail(void *ctx, struct fr_call *call, const cJSON *parameters)
 {
 	struct harness *h = ctx;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A real server on a socket in its own directory. It has methods for each way in which a call can end. */
+/* A real control server on a socket in its own directory. It has a method for each way in which a call can
+   end. */
 
 #include "../unit.h"
 #include "base/clock.h"
@@ -52,10 +53,10 @@ cJSON *raw_reply(struct harness *h, int fd);
 cJSON *raw_call(struct harness *h, int fd, const char *call);
 /* Returns whether the server closes FD within HARNESS_LIMIT_NS. */
 bool raw_is_closed(struct harness *h, int fd);
-/* Returns whether the parameter NAME of REPLY is TEXT; if NAME is NULL, whether its member "error" is TEXT.
-   TEXT "" means that there is none. Deletes REPLY. */
+/* Returns whether the parameter NAME of REPLY is TEXT. If NAME is NULL, returns whether the member "error" of
+   REPLY is TEXT. The TEXT "" means that the parameter or member does not exist. Deletes REPLY. */
 bool reply_is(cJSON *reply, const char *name, const char *text);
-/* Returns whether the connection FD works: it calls Echo. */
+/* Returns whether a call of Echo on the connection FD works. */
 bool raw_works(struct harness *h, int fd);
 /* Returns whether a new connection works. */
 bool new_connection_works(struct harness *h);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* The client, with a real server and with servers that send wrong replies. */
+/* Tests of the client of the control socket, with a real server and with servers that send wrong replies. */
 #include "harness.h"
 #include "base/cleanup.h"
 #include "control/client.h"
@@ -146,7 +146,7 @@ TEST(call_times_out)
 	harness_unserve(h);
 }
 
-/* Calls a server that sends these bytes and hangs up. Returns the result of the call. */
+/* Calls a server that sends the given bytes and closes the connection. Returns the result of the call. */
 static int call_bad_server(const struct harness *h, const void *bytes, size_t len)
 {
 	_cleanup_close_ int listener = -1, peer = -1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* The exit codes of flightrecctl, with a real server. */
+/* Tests of the exit codes of flightrecctl, with a real server. */
 #include "harness.h"
 #include "flightrecctl/ctl.h"
 #include "base/cleanup.h"
@@ -85,7 +85,8 @@ TEST(exit_code_is_that_of_the_error_reply)
 		assert_int_equal(RUN("dump", "--reason", reason, "--socket", h->path), cases[i].want);
 		assert_int_equal(RUN("test-trigger", reason, "--socket", h->path), cases[i].want);
 		assert_int_equal(RUN("enable", reason, "--socket", h->path), cases[i].want);
-		/* The exit code is that of the first failure. The other triggers are tried, too. */
+		/* The exit code is the code of the first failure. flightrecctl also tries the other
+		   triggers. */
 		h->handled = 0;
 		assert_int_equal(RUN("disable", "0", reason, "0", "--socket", h->path), cases[i].want);
 		assert_int_equal(h->handled, 3);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* The messages of the control socket: which messages the server accepts, and what it replies. */
+/* Tests of the messages of the control socket: which messages the server accepts, and what it replies. */
 
 #include "harness.h"
 #include "base/cleanup.h"
@@ -143,7 +143,7 @@ TEST(malformed_json_is_refused)
 			fail_msg("accepted: %s", bad[i]);
 }
 
-/* Returns whether the server accepts DEPTH arrays in each other, in two objects: the message and its
+/* Returns whether the server accepts DEPTH nested arrays. They are in two objects: the message and its
  * parameters. */
 static bool accepts_arrays(struct harness *h, int depth)
 {

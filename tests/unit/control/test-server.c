@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* The server, and clients that are slow, too many, malicious, not permitted, or have disconnected. */
+/* Tests of the server with clients that are slow, too many, malicious, not permitted, or disconnected. */
 
 #include "harness.h"
 #include "base/cleanup.h"

@@ -6,7 +6,7 @@
 #include <dirent.h>
 #include <ftw.h>
 
-/* The process model of the fixture: it has one process, to which all samples belong. */
+/* The process model of the fixture. It has one process, to which all samples belong. */
 static int model(
 	void *ctx, uint64_t low_watermark_ns, uint64_t time_ns, struct fr_buf *ret, struct fr_buf *ret_since)
 {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * Dumps to a disk that fails: in many dumps, each call to the disk fails once, and the disk is full at each
- * byte. After each dump, the files in the directory are whole, and the ring still has all samples. The calls
- * to the disk are replaced by the linker (--wrap), so the tested code does not change.
+ * Tests of dumps to a disk that fails. In many dumps, each call to the disk fails once, and the disk is full
+ * after each possible number of bytes. After each dump, the files in the directory are complete, and the ring
+ * still has all samples. The linker replaces the calls to the disk (--wrap), so the tested code does not
+ * change.
  */
 
 #include "dumping.h"
@@ -20,7 +21,7 @@
 static struct {
 	unsigned calls, fails_at; /* number of calls so far; the call that fails */
 	int error;		  /* the errno of the call that fails */
-	bool no_ring;		  /* there is no io_uring */
+	bool no_ring;		  /* io_uring is not available */
 	bool limited;		  /* the disk has little free space: */
 	uint64_t room;		  /* bytes that are still free */
 	uint64_t data_end;	  /* bytes of the dump's file that have space on the disk */
@@ -52,8 +53,8 @@ static bool fails(void)
 	return true;
 }
 
-/* Returns how many of the LEN bytes at AT of the dump's file fit on the disk. Only bytes behind the end of
-   the file need space. */
+/* Returns how many of the LEN bytes at the offset AT of the dump's file fit on the disk. Only bytes after the
+   end of the file need space. */
 static size_t take_room(uint64_t at, size_t len)
 {
 	uint64_t end = FR_MIN(at + len, disk.data_end + disk.room);
@@ -67,7 +68,7 @@ static size_t take_room(uint64_t at, size_t len)
 	return (size_t)(end - at);
 }
 
-/* Change the result of the completion that the writer is about to reap. */
+/* Change the result of the next completion of io_uring that the writer takes. */
 int __wrap_fr_writer_ring_reap(struct fr_writer *w)
 {
 	const struct fr_writer_block *b;
@@ -116,7 +117,7 @@ ssize_t __wrap_write(int fd, const void *data, size_t len)
 	return len ? __real_write(fd, data, len) : refuse();
 }
 
-/* Does not sync: the test does not need it, and with a slow disk it would take minutes. */
+/* Does not sync. The test does not need a sync, and on a slow disk all syncs together would take minutes. */
 int __wrap_fsync(int fd)
 {
 	return fails() ? -1 : 0;
@@ -175,7 +176,8 @@ struct ends {
 	unsigned none, no_sidecar, whole;
 };
 
-/* Make a dump. Check that it fails with ERROR and leaves no file, or is complete. Count the end in ENDS. */
+/* Make a dump. Check that the dump fails with ERROR and leaves no file, or is complete. Count the result in
+   ENDS. */
 static void dump_once(struct dumping *f, int error, struct ends *ends)
 {
 	struct fr_dump_result result = {0};
@@ -194,7 +196,8 @@ static void dump_once(struct dumping *f, int error, struct ends *ends)
 	ends->whole += r == 0 && result.sidecar_error == 0;
 }
 
-/* Makes a dump without a fault. Returns its size. disk.calls is then the number of its calls. */
+/* Makes a dump without a fault. Returns its size. Afterwards disk.calls is the number of calls that the dump
+   needs. */
 static uint64_t measure_dump(struct dumping *f)
 {
 	struct fr_dump_result result;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* Dumps of a real ring: their content, and that stock perf reads them. */
+/* Tests of dumps of a real ring: their content, and whether stock perf reads them. */
 
 #include "dumping.h"
 #include "synthetic.h"
@@ -10,7 +10,7 @@
 #include <sys/mount.h>
 #include <sys/wait.h>
 
-#define RUN 500u /* samples of a run */
+#define RUN 500u /* samples of a round */
 #define RUNS 120u
 #define RUN_NS (RUN * 1000ULL)
 #define TRIGGER_NS (SYNTHETIC_START_NS + RUNS * RUN_NS)

@@ -38,7 +38,7 @@ struct machine {
 	int dirfd;
 	struct fr_buf sideband[N_CPUS], samples[N_CPUS]; /* kernel rings */
 	uint64_t now, last_name;
-	uint64_t name[PIDS]; /* the present name; 0 if there is no such process */
+	uint64_t name[PIDS]; /* the current name; 0 if there is no such process */
 	uint64_t random;
 	bool wrong; /* set the low watermarks too late */
 };
@@ -76,8 +76,8 @@ static void exec_new_name(struct machine *m, struct fr_buf *sideband, unsigned i
 	ev_comm(sideband, m->now, FIRST_PID + (pid_t)i, FIRST_PID + (pid_t)i, name, exec);
 }
 
-/* Let one thing happen on a random CPU: a sample, the begin or the end of a process, or an exec, which gives
-   a new name. */
+/* Make one record on a random CPU: a sample, the begin or the end of a process, or an exec. An exec gives its
+   process a new name. */
 static void step_machine(struct machine *m)
 {
 	const unsigned i = (unsigned)chance(m, PIDS), parent = (unsigned)chance(m, PIDS);
@@ -141,7 +141,7 @@ static void one_round(struct machine *m)
 {
 	uint64_t since = m->now + 1;
 
-	/* With `wrong`, the low watermark is too late by a few rounds. */
+	/* If `wrong` is set, the low watermark is too late by a few rounds. */
 	fr_history_begin_round(m->history, m->wrong ? since + 1000000 : since);
 	for (unsigned i = 0; i < 2 * N_CPUS; i++) {
 		drain(m, i < N_CPUS ? &m->sideband[i] : &m->samples[i - N_CPUS], i < N_CPUS);
@@ -233,8 +233,8 @@ static void collect_records(struct machine *m, struct fr_snapshot *s, struct fr_
 	}
 }
 
-/* Make a round, and read a dump of all records up to the begin of this round. Later records of the round are
-   not counted, because side-band for them may still be in a kernel ring. */
+/* Make a round, and read a dump of all records up to the begin of this round. Later records of the round do
+   not count, because side-band for them can still be in a kernel ring. */
 static struct reader dump(struct machine *m)
 {
 	uint64_t trigger = m->now;
@@ -338,8 +338,8 @@ static void machine_deinit(struct machine *m)
 	assert_int_equal(rmdir(m->dir), 0);
 }
 
-/* Simulate a machine and read dumps. With WRONG, the low watermarks are too late. Returns the sums of all
- * dumps. */
+/* Simulate a machine and read dumps. If WRONG is true, the low watermarks are too late. Returns the sums of
+ * the results of all dumps. */
 static struct reader simulate(uint64_t seed, bool wrong, uint64_t *ret_evicted)
 {
 	struct machine m;
@@ -378,7 +378,7 @@ TEST(every_sample_finds_the_name_of_its_process)
 	}
 }
 
-/* This shows that the test above can fail. */
+/* This test shows that the test above can fail. */
 TEST(a_wrong_low_watermark_gives_samples_wrong_names)
 {
 	uint64_t evicted;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* Retention: which dumps it removes, and that it removes all files that belong to a dump. */
+/* Tests of retention (the removal of old dumps): which dumps it removes, and whether it removes all files
+   that belong to a dump. */
 
 #include "../unit.h"
 #include "base/clock.h"
@@ -18,7 +19,8 @@
 #define G (1ULL << 30)
 #define HOUR (3600 * FR_NSEC_PER_SEC)
 
-/* There are ten dumps of 10M, an hour apart, the newest an hour old. 500M of the 1000M disk are free. */
+/* There are ten dumps of 10M each. Their times are an hour apart, and the newest dump is an hour old. The
+   disk has 1000M, of which 500M are free. */
 #define N 10u
 #define NOW (1000 * HOUR)
 
@@ -55,13 +57,13 @@ TEST(names)
 	}
 }
 
-TEST(the_oldest_go_until_the_limits_hold)
+TEST(the_oldest_dumps_are_removed_until_the_limits_hold)
 {
 	static const struct {
 		struct fr_retention limits;
 		uint64_t need, other;
 		unsigned gone;
-		bool misfit; /* the limits are still exceeded after that */
+		bool misfit; /* the limits are still exceeded after the removals */
 	} cases[] = {
 		{{0}, 0, 0, 0, false},
 		{{.max_use = 100 * M}, 0, 0, 0, false},
@@ -180,7 +182,7 @@ static int teardown(void **state)
 
 FIXTURE(setup, teardown)
 
-/* Make the files NAMES. A name that ends with a slash is that of a directory. */
+/* Make the files NAMES. A name that ends with a slash is the name of a directory. */
 static void put(struct fixture *f, const char *const *names)
 {
 	static const char block[8192] = "x";
@@ -238,7 +240,7 @@ static void vacuum(struct fixture *f, struct fr_retention limits, uint64_t keep_
 /* A dump and all files that belong to it. */
 #define FILES_OF(dump) dump, SIDECAR(dump), (dump ".jit/"), (dump ".jit/1.so")
 
-TEST(everything_that_belongs_to_a_dump_goes)
+TEST(all_files_of_a_dump_are_removed)
 {
 #define OTHERS                                                                                               \
 	"perf.data", "perf.data.json", "perf.data.auxiliary", "notes", DUMP("01") ".orig",                   \
@@ -259,7 +261,8 @@ TEST(everything_that_belongs_to_a_dump_goes)
 	ARE_THERE(OTHERS, AUXILIARY("03"), FILES_OF(DUMP("03")));
 }
 
-/* A stop leaves perf.data. The next stop renames it: then its name has a time, and it counts as a dump. */
+/* A stop leaves perf.data. The next stop renames this file, so that its name has a time. It then counts as a
+   dump. */
 TEST(older_merged_files_count_as_dumps)
 {
 	struct fr_vacuum_report report;
@@ -268,7 +271,7 @@ TEST(older_merged_files_count_as_dumps)
 	PUT("perf.data", "perf.data.json", "perf.data.jit/", "perf.data.jit/1.so", MERGED("01"),
 		SIDECAR(MERGED("01")), MERGED("03"), SIDECAR(MERGED("03")), FILES_OF(DUMP("02")),
 		FILES_OF(DUMP("04")), AUXILIARY("01"));
-	PUT(MERGED("02")); /* without a sidecar: it may be a file of perf record, and is left alone */
+	PUT(MERGED("02")); /* without a sidecar: it can be a file of perf record, and is not removed */
 	vacuum(f, (struct fr_retention){.max_files = 2}, UINT64_MAX, GONE(MERGED("01"), DUMP("02")), &report);
 	assert_int_equal(report.files, 2);
 	/* A merged file does not need an auxiliary file. */
@@ -294,7 +297,7 @@ TEST(links_are_not_followed)
 	ARE_THERE("elsewhere/file");
 }
 
-TEST(no_dump_goes_in_vain)
+TEST(no_dump_is_removed_if_the_limits_would_still_be_exceeded)
 {
 	const struct fr_retention limits = {.max_use = 1};
 	struct fr_vacuum_report report = {0};
@@ -341,7 +344,7 @@ TEST(a_dump_is_removed_by_its_name)
 	fr_vacuum_report_deinit(&report);
 }
 
-TEST(leftovers_of_a_killed_recorder_go)
+TEST(leftovers_of_a_killed_recorder_are_removed)
 {
 	struct fixture *f = *state;
 

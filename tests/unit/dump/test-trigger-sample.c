@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * Trigger samples: what stock perf prints of them, that they come early enough in the file for a streaming
- * reader, and that a merge has each only once.
+ * Tests of trigger samples (samples that describe the causes of a dump): stock perf prints them, a streaming
+ * reader gets them early enough, and a merged file has each of them only once.
  */
 
 #include "dumping.h"
@@ -64,8 +64,8 @@ static int setup(void **state)
 
 FIXTURE(setup, dumping_teardown)
 
-/* Put the next line of AT that shows a trigger sample into LINE, without its comm and with single blanks.
-   Returns false if there is no such line any more. */
+/* Find the next line of AT that shows a trigger sample, and put it into LINE, without its comm and with
+   single blanks. Returns false if no more line shows a trigger sample. */
 static bool next_trigger_sample(char **at, char *line, size_t size)
 {
 	char *text;
@@ -97,8 +97,9 @@ static void check_trigger_samples(const struct dumping *f, const char *name)
 	assert_false(next_trigger_sample(&at, line, sizeof(line)));
 }
 
-/* Check the rule of FINISHED_ROUND: there a reader delivers all records up to the newest time before the
-   previous FINISHED_ROUND. So no later record may be older than that time. Returns the number of rounds. */
+/* Check the order of records. At a FINISHED_ROUND, a reader delivers all records up to the newest time that
+   it had at the previous FINISHED_ROUND. So no later record is allowed to be older than this time. Returns
+   the number of rounds. */
 static unsigned check_rounds(const struct dumping *f, const char *name)
 {
 	uint64_t newest = 0, newest_before = 0, released = 0, t;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* The trigger samples of a job are made from its JSON. */
+/* Tests of making the trigger samples of a job (a dump that waits or is being written) from its JSON. */
 
 #include "../unit.h"
 #include "dumper/job_samples.h"
@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Make the trigger samples of the JSON TEXT, in which apostrophes stand for quotation marks. The samples
-   borrow strings from *RET_META, which the caller deletes after them. */
+/* Make the trigger samples of the JSON TEXT. TEXT has apostrophes in the place of quotation marks. The
+   samples borrow strings from *RET_META, which the caller deletes after them. */
 static struct fr_job_samples make_samples(const char *text, cJSON **ret_meta)
 {
 	struct fr_job_samples s;

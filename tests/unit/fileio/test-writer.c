@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* The file writer on real file systems: the file has all bytes that were appended, or the caller gets an
- * error. */
+/* Tests of the file writer on real file systems. The file has all bytes that were appended, or the caller
+ * gets an error. */
 
 #include "../unit.h"
 #include "fileio/writer.h"
@@ -145,8 +145,8 @@ static struct io_uring_sqe *pending(const struct io_uring *ring, unsigned i)
 	return &ring->sq.sqes[(*ring->sq.khead + i) & *ring->sq.kring_mask];
 }
 
-/* Makes SQE a request that does not end: a read from a pipe that nobody writes to. It stands for a request
-   that no thread of the kernel starts. */
+/* Makes SQE a request that does not end: a read from a pipe that nobody writes to. It acts as a request that
+   no thread of the kernel starts. */
 static void make_hang(struct io_uring_sqe *sqe)
 {
 	static char byte;
@@ -192,7 +192,7 @@ int __wrap_io_uring_wait_cqe_timeout(
 	return __real_io_uring_wait_cqe_timeout(ring, cqe, &short_time);
 }
 
-/* The fault comes at another block in each turn, and at the head in one of them. */
+/* The fault comes at another block in each turn. In one of the turns, it comes at the head of the file. */
 TEST(file_is_whole_when_the_ring_fails)
 {
 	for (unsigned i = 0; i < 14; i++) {

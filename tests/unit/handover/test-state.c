@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* The state that one instance leaves for the next: at any time, what was written can be read, and damaged
-   data is refused or read without harm. */
+/* Tests of the state, the data that one instance leaves for the next. The next instance can read it after a
+   kill at any time. Damaged data is refused or read without harm. */
 
 #include "../unit.h"
 #include "handover/state.h"

@@ -21,8 +21,8 @@ uint64_t test_between(uint64_t *state, uint64_t low, uint64_t high)
 	return low + test_random(state) % (high - low + 1);
 }
 
-/* Fills P with bytes that depend on the number N of the record, so that the tests find a byte at a wrong
-   place. With NOISE the bytes do not compress. */
+/* Fills P with bytes that depend on the number N of the record, so that the tests notice a byte at a wrong
+   place. If NOISE is true, the bytes cannot be compressed. */
 static void fill(uint8_t *p, size_t len, uint64_t n, bool noise)
 {
 	uint64_t state = n * 2 + 1;
@@ -38,8 +38,7 @@ struct sample {
 	uint8_t filling[];
 };
 
-/* A COMM record. Its name consists of the number, whether the filling is noise, and the filling. The sample
-   id is behind the name. */
+/* A COMM record. The fields n, noise and filling are in the place of the name. The sample id follows them. */
 struct comm {
 	struct perf_event_header header;
 	uint32_t pid, tid;
@@ -267,7 +266,7 @@ size_t test_flip_bit(uint64_t *random, const uint8_t *image, uint8_t *broken)
 		at = i->sideband_offset + test_random(random) % (i->log_offset - i->sideband_offset);
 		break;
 	default:
-		do /* tries again at a zero byte, because most bytes of the log may be zero */
+		do /* takes only bytes that are not zero, because most of the log can be empty */
 			at = i->log_offset + test_random(random) % i->log_bytes;
 		while (!image[at]);
 		if (test_random(random) % 2)

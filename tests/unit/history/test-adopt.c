@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * Adoption: the process of a ring is killed at any moment. The adopted ring then has exactly the newest of
- * all records that were appended, in order and undamaged.
+ * Tests of adoption, in which a process continues with the ring of a previous process. The previous process
+ * is killed at a random moment. The adopted ring must have exactly the newest of all appended records, in
+ * order and undamaged.
  */
 
 #include "ring_process.h"
@@ -75,12 +76,14 @@ TEST(the_newest_frames_that_fit_go_into_another_size)
 		assert_int_equal(c.next[TEST_SIDEBAND], p->done[TEST_SIDEBAND]);
 		assert_int_equal(h->low_watermark_ns, old->low_watermark_ns);
 		assert_true(new_size >= old_size || adopted.frames_left_out > 0);
-		/* Only the reserve (here two of the largest frames) and room for one frame are free. */
+		/* At most 3/5 of the ring are free: the reserve (the part of the log that is used only while
+		   pinned frames stop eviction, here two frames of the largest size) and room for one
+		   frame. */
 		if (c.first[TEST_SAMPLES] > p->evicted[TEST_SAMPLES])
 			assert_in_range(test_stats(h).used_bytes, new_size * 2 / 5, new_size);
 		fr_history_free(old);
 
-		/* The adopted ring is appended to by a process that is killed. */
+		/* Another process appends to the adopted ring, and is killed. */
 		continue_from(p2, &c);
 		h = adopt(run_and_kill(h, p2, false, &random), new_size, p2, &adopted);
 		assert_true(adopted.in_place);
@@ -92,8 +95,9 @@ TEST(the_newest_frames_that_fit_go_into_another_size)
 	}
 }
 
-/* Between the frames of a retained snapshot and the newer frames, frames are missing. So an adoption leaves
-   the retained frames out. The next adoption does not find them, even if the first adoption is killed. */
+/* Between the frames of a retained snapshot and the newer frames, some frames are missing. So an adoption
+   omits the retained frames. The next adoption does not find the retained frames, even if the first adoption
+   is killed. */
 TEST(an_adoption_can_be_killed_and_repeated)
 {
 	struct progress *p = progress_new();
@@ -142,8 +146,8 @@ TEST(an_adoption_can_be_killed_and_repeated)
 	progress_free(p);
 }
 
-/* Check that an adopted ring whose image was damaged works: all frames are evicted several times, snapshots
-   are taken, and the ring is adopted again. */
+/* Check that an adopted ring whose image was damaged works. All its frames are evicted several times,
+   snapshots are taken, and the ring is adopted again. */
 static void expect_usable(struct fr_history *h, uint64_t *random)
 {
 	static struct progress p;
@@ -190,8 +194,8 @@ TEST(damage_of_an_image_does_no_harm)
 			close(fd);
 			continue;
 		}
-		/* Frames are undamaged and in order. The records of the open chunk, which has no crc, may be
-		   wrong. */
+		/* Frames are undamaged and in order. Records of the open chunk can be wrong, because the open
+		   chunk has no crc. */
 		assert_int_equal(fr_history_snapshot(h, &s), 0);
 		test_count_snapshot(&c, s);
 		fr_snapshot_free(s);
@@ -291,7 +295,8 @@ TEST(frames_without_an_image_header_are_copied)
 	progress_free(p);
 }
 
-/* Makes a ring with rounds that begin at 1000, 2000 and 3000, and have one sample each. */
+/* Makes a ring with three rounds, which begin at the times 1000, 2000 and 3000. Each round has one sample. (A
+   round is one pass of the recorder over all kernel rings.) */
 static struct fr_history *history_with_rounds(void)
 {
 	struct fr_history *h = test_history(1 << 20, NULL, NULL);
@@ -304,8 +309,9 @@ static struct fr_history *history_with_rounds(void)
 	return h;
 }
 
-/* Copy the image of H, and set in the copy the time of the last drain to DRAINED_NS and the low watermark of
-   the open chunk to LOW_WATERMARK_NS. Returns the memfd. */
+/* Copy the image of H. In the copy, set the time of the last drain of the kernel rings to DRAINED_NS, and the
+   low watermark of the open chunk (no later record is older than this time) to LOW_WATERMARK_NS. Returns the
+   memfd of the copy. */
 static int copy_with_times(const struct fr_history *h, uint64_t drained_ns, uint64_t low_watermark_ns)
 {
 	int fd = test_copy_image(h);
@@ -331,7 +337,7 @@ TEST(times_of_the_open_chunk_are_adopted)
 		assert_int_equal(next->image->open_low_watermark_ns, 7);
 		fr_history_free(next);
 
-		/* A time in the future can only be damage. It is taken as unknown. */
+		/* A time in the future can only be damage. The adoption treats it as unknown. */
 		next = adopt(copy_with_times(h, future, future), size, NULL, &adopted);
 		assert_int_equal(adopted.drained_ns, 0);
 		assert_int_equal(adopted.low_watermark_ns, 0);
@@ -347,7 +353,7 @@ TEST(low_watermarks_continue_after_an_adoption)
 
 	fr_history_seal(h);
 	test_append(h, 4000, 1, 64, false);
-	/* The low watermark of the frame is unknown, and that of the open chunk is known. */
+	/* The low watermark of the frame is unknown, and the low watermark of the open chunk is known. */
 	for (uint64_t size = 1 << 20; size <= 2 << 20; size <<= 1) {
 		struct fr_history_adopted adopted;
 		struct fr_history *next = adopt(test_copy_image(h), size, NULL, &adopted);

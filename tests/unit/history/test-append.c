@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * Appends to the ring, with random ring sizes, records, runs and seals, also while another thread reads
- * snapshots. Each record is in the ring, or was evicted or dropped, and is counted so.
+ * Tests of appending to the ring. Ring sizes, records, runs (the records of one call) and seals (compressions
+ * of the open chunk into a frame) are random, and another thread can read snapshots at the same time. Each
+ * record must be in the ring, or be counted as evicted or as dropped.
  */
 
 #include "records.h"
@@ -36,7 +37,8 @@ struct run {
 	uint64_t random;
 };
 
-/* Seals the open chunk, and checks that the ring has the newest records in order, except dropped records. */
+/* Seals the open chunk. Then checks that the ring has the newest records in order. Only dropped records may
+   be missing between them. */
 static void seal_and_check(struct run *t)
 {
 	struct fr_history_stats stats;
@@ -51,7 +53,7 @@ static void seal_and_check(struct run *t)
 	assert_int_equal(stats.frames, c.frames);
 	assert_int_equal(stats.samples, c.n[TEST_SAMPLES]);
 	assert_int_equal(stats.samples + t->evicted.samples + stats.samples_dropped, t->next[TEST_SAMPLES]);
-	/* The open chunk may still have side-band if the seal found no room for it. */
+	/* The open chunk still has side-band if the ring had no room for the frame. */
 	assert_int_equal(
 		stats.sideband + t->evicted.sideband + stats.sideband_dropped, t->next[TEST_SIDEBAND]);
 	if (stats.samples) {
@@ -60,7 +62,8 @@ static void seal_and_check(struct run *t)
 	}
 }
 
-/* The state of the thread that reads. Only the main thread of the test may use cmocka's asserts. */
+/* The state of the thread that reads snapshots. It counts what is wrong, because only the main thread of the
+   test may use cmocka's asserts. */
 struct reader {
 	struct fr_history *h;
 	atomic_bool stop;
@@ -80,7 +83,7 @@ static void read_record(void *ctx, const struct perf_event_header *record)
 	r->last[kind] = n;
 }
 
-/* Returns whether the crc of a pinned frame is right: the bytes of such a frame must not change. */
+/* Returns whether the crc of a pinned frame is right. The bytes of a pinned frame must not change. */
 static bool has_valid_crc(const struct fr_frame *f)
 {
 	const struct fr_frame_header *header = (const struct fr_frame_header *)f->sideband - 1;
@@ -123,7 +126,7 @@ static void *read_all_the_time(void *arg)
 	return NULL;
 }
 
-/* Put random records of at most MOST bytes into B. Returns their number. */
+/* Put random records, of at most MOST bytes together, into B. Returns the number of records. */
 static unsigned put_random(struct run *t, struct fr_buf *b, enum test_kind kind, size_t most)
 {
 	const bool noise = test_random(&t->random) % 2;
@@ -151,12 +154,14 @@ static void append_random_run(struct run *t, enum test_kind kind)
 		t->h, b.data, b.len, n, first + 1, first + n);
 
 	assert_in_range(r, 0, 1);
-	/* The result 1 means for side-band that this run was dropped, and for samples that a chunk was. */
+	/* If side-band was appended, the result 1 means that its run was dropped. If samples were appended,
+	   the result 1 means that a chunk was dropped. */
 	if (kind == TEST_SIDEBAND)
 		assert_int_equal(test_stats(t->h).sideband_dropped - dropped, r ? n : 0);
 }
 
-/* Appends a run of more than FR_HISTORY_RUN_MAX bytes. The ring compresses it directly into the log. */
+/* Appends a run of more than FR_HISTORY_RUN_MAX bytes. The ring compresses such a run directly into the log
+   (the area of its frames), without the open chunk. */
 static void append_long_run(struct run *t)
 {
 	const size_t max = fr_history_append_max(t->h);
@@ -200,8 +205,8 @@ static void run_ring(uint64_t size, uint64_t seed, unsigned steps, bool concurre
 	t.h = reader.h = test_history(size, on_evicted, &t.evicted);
 	if (concurrent)
 		assert_int_equal(pthread_create(&thread, NULL, read_all_the_time, &reader), 0);
-	/* A slow reader may keep all frames pinned for a long time. Then more steps are made, until it unpins
-	 * them. */
+	/* A slow reader can keep all frames pinned for a long time, so that none is evicted. So the test
+	 * makes more steps until the reader has read a snapshot and a frame has been evicted. */
 	for (unsigned i = 0;
 		i < steps || (concurrent && !reader.wrong && (!reader.snapshots || !t.evicted.frames)); i++) {
 		random_step(&t);
@@ -214,12 +219,14 @@ static void run_ring(uint64_t size, uint64_t seed, unsigned steps, bool concurre
 		assert_int_equal(reader.wrong, 0);
 	}
 	seal_and_check(&t);
-	assert_true(t.evicted.frames > 0); /* the log was filled more than once */
+	assert_true(t.evicted.frames > 0); /* the log has been filled more than once */
 	stats = test_stats(t.h);
 	assert_int_equal(stats.pinned_bytes, 0);
 	if (!concurrent) {
 		assert_int_equal(stats.chunks_dropped + stats.sideband_dropped, 0);
-		/* Only the reserve (here two of the largest frames) and room for one frame are free. */
+		/* At most 3/5 of the ring are free: the reserve (the part of the log that is used only while
+		   pinned frames stop eviction, here two frames of the largest size) and room for one
+		   frame. */
 		assert_in_range(stats.used_bytes, size * 2 / 5, size);
 	}
 	fr_history_free(t.h);
@@ -266,8 +273,9 @@ TEST(bad_configurations_are_refused)
 	assert_null(fr_snapshot_free(NULL));
 }
 
-/* The test needs little memory, because a ring has memory only where it has been written to. */
-TEST(the_largest_ring_has_a_sealed_size)
+/* The file seals of the memfd fix its size. The test needs little memory, because the kernel allocates memory
+   only for the pages of the ring that have been written. */
+TEST(the_size_of_the_largest_ring_is_fixed_by_file_seals)
 {
 	struct fr_history *h = test_history(FR_HISTORY_SIZE_MAX, NULL, NULL);
 

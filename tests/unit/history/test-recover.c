@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* Recovery reads the image of a ring whose recorder has ended. The image may be whole, truncated, damaged or
-   forged. */
+/* Tests of recovery, which reads the image of a ring (the content of its memfd) after its recorder has ended.
+   The image can be complete, truncated, damaged or forged. */
 
 #include "records.h"
 #include "base/cleanup.h"
@@ -12,8 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Returns a copy of the image in memory of exactly its length, so that a sanitizer finds each access behind
-   its end. */
+/* Returns a copy of the image. The memory of the copy has exactly the length of the image, so that a
+   sanitizer finds each access after the end. */
 static uint8_t *copy_image(struct fr_history *h, size_t *ret_len)
 {
 	const size_t len = fr_history_size(h);
@@ -26,7 +26,7 @@ static uint8_t *copy_image(struct fr_history *h, size_t *ret_len)
 }
 
 /* Read a valid image, and count the records of its frames in RET. Returns the number of records in the open
- * chunk. */
+ * chunk (records that are not yet in a frame). */
 static uint64_t recover_all(
 	const void *image, size_t len, struct test_contents *ret, struct fr_recovery_stats *ret_stats)
 {
@@ -78,15 +78,16 @@ TEST(all_appended_records_are_recovered)
 		assert_int_equal(stats.gaps, 0);
 		assert_int_equal(c.next[TEST_SAMPLES], n);
 		assert_int_equal(c.next[TEST_SIDEBAND], m);
-		/* Recovery also finds frames that were evicted but are not yet overwritten. */
+		/* Recovery also finds frames that have been evicted but not yet overwritten. */
 		assert_true(c.n[TEST_SAMPLES] >= test_stats(h).samples);
 		assert_true(stats.frames >= test_stats(h).frames);
 	}
 	fr_history_free(h);
 }
 
-/* If the process is killed after it has written a frame, but before it has written the new open_seq, the
-   records are in the image twice: in the frame and in the open chunk. Recovery returns them once. */
+/* open_seq is the number of the frame that the open chunk becomes. If the process is killed after it has
+   written a frame, but before it has written the new open_seq, the image has the records twice: in the frame
+   and in the open chunk. Recovery returns each record once. */
 TEST(a_chunk_that_is_a_frame_already_counts_once)
 {
 	struct fr_history *h = test_history(1 << 20, NULL, NULL);
@@ -211,7 +212,7 @@ TEST(a_truncated_image_has_the_frames_before_its_end)
 	assert_int_equal(last, whole);
 }
 
-/* The image has a valid header every 128 bytes. The payload of each is long and has a wrong crc. */
+/* The image has a valid header every 128 bytes. The payload of each header is long and has a wrong crc. */
 TEST(forged_headers_do_not_make_the_search_quadratic)
 {
 	const size_t len = 32 << 20;
@@ -231,7 +232,7 @@ TEST(forged_headers_do_not_make_the_search_quadratic)
 		f->entry.header_crc =
 			fr_crc32c(0, (const uint8_t *)f + FR_CRC_FROM, sizeof(*f) - FR_CRC_FROM);
 	}
-	alarm(120); /* ends the test: a quadratic search would take minutes */
+	alarm(120); /* kills the test if the search is quadratic, because it would take minutes */
 	assert_int_equal(read_damaged(image, len), 0);
 	alarm(0);
 }

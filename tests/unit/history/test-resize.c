@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* A ring changes its size while records are appended. Its process may be killed meanwhile. */
+/* A ring changes its size while records are appended. Some tests kill the process during the change. */
 
 #include "ring_process.h"
 #include "base/cleanup.h"
@@ -41,7 +41,7 @@ TEST(a_ring_in_use_changes_its_size)
 		after = test_stats(h);
 		c = read_all(h);
 		expect_described(&c, &adopted, h);
-		/* The callback evicted() got exactly the records that are not in the ring any more. */
+		/* The ring has called evicted() for exactly those records that are no longer in the ring. */
 		for (int k = 0; k < 2; k++)
 			assert_true(c.n[k] == 0 || (c.first[k] == p->evicted[k] && c.next[k] == p->done[k]));
 		assert_int_equal(after.samples_evicted, p->evicted[TEST_SAMPLES]);
@@ -54,7 +54,8 @@ TEST(a_ring_in_use_changes_its_size)
 	progress_free(p);
 }
 
-/* Appends between the steps of a change of size, as the recorder thread does, and then to the new ring. */
+/* Appends records between the steps of a change of size, as the recorder thread does. After the change,
+   appends to the new ring. */
 static _Noreturn void resize_until_killed(
 	struct fr_resize *z, struct fr_history *h, struct progress *p, uint64_t random)
 {
@@ -114,7 +115,7 @@ TEST(a_kill_while_the_size_changes_loses_no_record)
 		fr_resize_free(z);
 		h = adopt_both(fds, sizes, p);
 		c = read_all(h);
-		/* If the new ring is smaller, it may have evicted more records. */
+		/* A new ring that is smaller can have evicted more records. */
 		expect_newest(p, &c, sizes[1] >= sizes[0]);
 		frames += c.frames;
 		continue_from(p, &c);

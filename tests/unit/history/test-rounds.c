@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * Rounds and low watermarks (docs/design/20), checked by a simulated reader. At each FINISHED_ROUND, it
- * delivers all records that are not newer than the newest record that it had at the previous FINISHED_ROUND.
- * The records come from simulated CPUs. Their kernel rings are drained one after another, and all CPUs write
- * meanwhile.
+ * Tests of rounds (passes of the recorder over all kernel rings) and low watermarks (docs/design/20). A
+ * simulated reader checks the order of records as perf does: at each FINISHED_ROUND record, it delivers all
+ * records that are not newer than the newest record that it had at the previous FINISHED_ROUND. A record that
+ * comes after newer records were delivered is late. The records come from simulated CPUs. Their kernel rings
+ * are drained one after the other, while all CPUs write.
  */
 
 #include "records.h"
@@ -16,7 +17,7 @@
 #define N_CPUS 5
 #define RING_MAX 8192
 
-/* The times of records that are not drained yet, in order. */
+/* A simulated kernel ring: the times of the records that have not yet been drained, in order. */
 struct ring {
 	uint64_t times[RING_MAX];
 	unsigned n;
@@ -27,8 +28,8 @@ struct machine {
 	struct ring sideband[N_CPUS], samples[N_CPUS];
 	uint64_t now;
 	uint64_t random;
-	bool naive;	   /* put a FINISHED_ROUND after each round, which is wrong */
-	unsigned restarts; /* the average number of steps of a round between two restarts; 0: no restart */
+	bool naive;	   /* put a FINISHED_ROUND after each round, which makes records late */
+	unsigned restarts; /* the average number of steps between two restarts; 0: no restarts */
 };
 
 static void make_events(struct machine *m, uint64_t n)
@@ -58,8 +59,8 @@ static void drain_ring(struct machine *m, struct ring *r, enum test_kind kind)
 	r->n = 0;
 }
 
-/* Simulate a kill of the process: the records in the kernel rings are lost, and another process adopts the
-   ring. Or change the size of the ring. */
+/* Change the size of the ring, or simulate a kill of the process: the records in the kernel rings are lost,
+   and another process adopts the ring. */
 static void restart(struct machine *m)
 {
 	uint64_t size = test_between(&m->random, 0, 1) ? 2 << 20 : test_between(&m->random, 1 << 20, 3 << 20);
@@ -101,7 +102,8 @@ static void run_round(struct machine *m)
 		fr_history_end_round(m->h);
 }
 
-/* Add what a scan of the tracker adds: side-band with the current time, between two rounds. */
+/* Add a record in the same way as the tracker's scan of /proc: side-band with the current time, between two
+   rounds. */
 static void add_scanned_record(struct machine *m)
 {
 	m->now++;
@@ -172,7 +174,7 @@ static struct reader simulate(struct machine *m, uint64_t busy, unsigned n_round
 
 static void check_loads(uint64_t random, unsigned restarts)
 {
-	/* Numbers of records between two rounds: from a few records to several chunks. */
+	/* Numbers of records between two rounds: between a few records and several chunks. */
 	static const uint64_t loads[] = {4, 100, 1500, 10000};
 
 	for (size_t i = 0; i < FR_ARRAY_SIZE(loads); i++) {
@@ -201,7 +203,7 @@ TEST(no_record_is_late_after_kills_and_resizes)
 	check_loads(51, 200);
 }
 
-/* This shows that the simulated reader notices records that are late. */
+/* This test shows that the simulated reader notices late records. */
 TEST(a_finished_round_after_every_round_makes_records_late)
 {
 	static struct machine m = {.random = 5, .naive = true};
@@ -238,14 +240,14 @@ TEST(a_frame_has_at_most_one_finished_round)
 	struct fr_history *h = test_history(1 << 20, NULL, NULL);
 
 	fr_history_begin_round(h, 0);
-	fr_history_end_round(h); /* the chunk is empty, so it gets no FINISHED_ROUND and becomes no frame */
+	fr_history_end_round(h); /* the empty chunk gets no FINISHED_ROUND and becomes no frame */
 	fr_history_seal(h);
 	for (unsigned i = 0; i < 3; i++)
 		run_one_sample_round(h, i);
 	assert_int_equal(rounds_in_newest_frame(h), 1);
 
-	/* The frame with the last FINISHED_ROUND is sealed during a round. This round writes no
-	   FINISHED_ROUND, but the next round does. */
+	/* The chunk with the last FINISHED_ROUND is sealed into a frame during a round. This round writes no
+	   FINISHED_ROUND, but the next round writes one. */
 	run_one_sample_round(h, 10);
 	fr_history_begin_round(h, 0);
 	test_append(h, 11, 1, 64, false);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* Snapshots: pinned frames, the reserve, chunks that are dropped when the reserve is full, and retained
-   snapshots. */
+/* Tests of snapshots: pinned frames (which are not evicted), the reserve (the part of the log that is used
+   only while pinned frames stop eviction), chunks that are dropped when the reserve is full, and retained
+   snapshots (whose frames are not overwritten). */
 
 #include "records.h"
 #include "base/cleanup.h"
@@ -12,8 +13,8 @@
 
 #define RING (4u << 20)
 
-/* Append and seal chunks of 60 samples, until a chunk is dropped, or LIMIT chunks. Returns how many chunks
-   became frames. */
+/* Append and seal chunks of 60 samples, until a chunk is dropped or there are LIMIT chunks. Returns the
+   number of chunks that became frames. */
 static unsigned fill_until_drop(struct fr_history *h, uint64_t *n, unsigned limit)
 {
 	unsigned chunks = 0;
@@ -42,7 +43,7 @@ TEST(pins_stop_eviction_until_the_reserve_is_full)
 	assert_int_equal(frames, before.frames);
 	assert_int_equal(test_stats(h).pinned_bytes, bytes);
 
-	/* The reserve has room for some chunks. Then the newest chunk is dropped. */
+	/* The reserve has room for some chunks. After these, the newest chunk is dropped. */
 	assert_in_range(fill_until_drop(h, &n, 100), 2, 20);
 	after = test_stats(h);
 	assert_int_equal(after.frames_evicted, before.frames_evicted);
@@ -51,7 +52,8 @@ TEST(pins_stop_eviction_until_the_reserve_is_full)
 	assert_int_equal(after.samples_dropped, 60);
 	assert_true(after.samples > before.samples);
 
-	/* All pinned frames are there. The walk over the snapshot unpins them, which makes room at once. */
+	/* The snapshot still has all pinned frames. Reading the snapshot unpins its frames, which makes room
+	   at once. */
 	for (uint64_t i = 0; i < frames; i++) {
 		assert_int_equal(fr_snapshot_next(s, &f), 1);
 		assert_int_equal(f.seq, before.frames_evicted + 1 + i);
@@ -104,7 +106,7 @@ TEST(a_snapshot_of_an_empty_ring_pins_nothing)
 	fr_history_free(h);
 }
 
-/* If the samples of a chunk are dropped, its side-band is put into a frame without samples. If there is no
+/* If the samples of a chunk are dropped, the ring makes a frame of its side-band alone. If the ring has no
    room for this frame, the side-band stays in the open chunk. */
 TEST(sideband_stays_when_samples_are_dropped)
 {
@@ -114,7 +116,7 @@ TEST(sideband_stays_when_samples_are_dropped)
 
 	fill_until_drop(h, &n, 20);
 	assert_int_equal(fr_history_snapshot(h, &s), 0);
-	/* The chunks are so small that almost no room is left when the first samples are dropped. */
+	/* The chunks are small, so almost no room is left when the first samples are dropped. */
 	for (unsigned i = 0; i < 200; i++) {
 		assert_in_range(test_append(h, n, 5, 1000, true), 0, 1);
 		n += 5;
@@ -125,7 +127,7 @@ TEST(sideband_stays_when_samples_are_dropped)
 	assert_int_equal(test_stats(h).sideband_dropped, 0);
 	assert_int_equal(test_stats(h).sideband, m);
 
-	/* When the open chunk is full, too, side-band is dropped and counted. */
+	/* When the open chunk is also full, side-band is dropped and counted. */
 	while (test_append_sideband(h, m, 64, 1000, true) == 0)
 		m += 64;
 	assert_int_equal(test_stats(h).sideband_dropped, 64);
@@ -171,8 +173,8 @@ static int teardown(void **state)
 
 FIXTURE(setup, teardown)
 
-/* Append and seal FRAMES chunks of random sizes that do not compress, some with side-band. Nothing is
- * dropped. */
+/* Append and seal FRAMES chunks of random sizes. Their bytes cannot be compressed, and some chunks have
+ * side-band. The ring must not drop a record. */
 static void append(struct fixture *f, unsigned frames)
 {
 	for (unsigned i = 0; i < frames; i++) {
@@ -207,7 +209,8 @@ static struct fr_snapshot *retain_all(struct fixture *f)
 	return s;
 }
 
-/* Check that the samples of S are consecutive up to END. Returns the number of the first sample. */
+/* Check that the samples of S have consecutive numbers, the last of which is END - 1. Returns the number of
+   the first sample. */
 static uint64_t check_snapshot(struct fr_snapshot *s, uint64_t end)
 {
 	struct test_contents c = {0};
@@ -225,8 +228,8 @@ static uint64_t check_ring(struct fixture *f)
 	return c.first[TEST_SAMPLES];
 }
 
-/* In each round of the test, the retained frames are at another place of the log: also at its end, and across
- * its end. */
+/* In each turn of the test, the retained frames are at another place of the log (the circular area of the
+ * frames): also at its end, and across its end. */
 TEST(the_ring_goes_around_a_retained_snapshot)
 {
 	struct fixture *f = *state;
@@ -275,8 +278,8 @@ TEST(the_newest_frames_in_half_of_the_log_are_retained)
 	fr_snapshot_free(s);
 }
 
-/* Frames that a dump has read are not pinned any more. So the ring may have evicted and overwritten them
- * before the dump fails, and they cannot be retained. */
+/* Frames that a dump has read are no longer pinned. So the ring can evict and overwrite these frames before
+ * the dump fails. They can then not be retained. */
 TEST(frames_that_were_read_and_evicted_are_lost)
 {
 	struct fixture *f = *state;
@@ -293,7 +296,7 @@ TEST(frames_that_were_read_and_evicted_are_lost)
 	assert_int_equal(lost, total - (end - check_snapshot(s, end)));
 	fr_snapshot_unpin(s);
 	fr_snapshot_free(s);
-	/* All frames of the snapshot are evicted, so nothing can be retained. */
+	/* All frames of the snapshot have been evicted, so nothing can be retained. */
 	s = take_snapshot(f);
 	check_snapshot(s, f->n);
 	append(f, 150);
@@ -355,8 +358,9 @@ TEST(snapshots_that_overlap_do_not_disturb_each_other)
 	check_ring(f);
 }
 
-/* Check that recovery finds all frames of the ring. It may also find older frames, which were evicted. If no
-   snapshot is retained (IS_RETAINED), the older frames are consecutive, too. */
+/* Check that recovery (history/recover.h) finds all frames of the ring. It may also find older frames, which
+   have been evicted. If no snapshot is retained (IS_RETAINED is false), the older frames must also be
+   consecutive. */
 static void check_recovery(struct fixture *f, bool is_retained)
 {
 	_cleanup_recovery_ struct fr_recovery *r = NULL;

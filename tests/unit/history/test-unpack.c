@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* The sections of a frame: their crc, their compression, the walk over records, and the filter by time. */
+/* Tests of the sections of a frame (one of side-band, one of samples): their crc, their compression, the walk
+   over their records, and the filter by time. */
 
 #include "records.h"
 #include "base/cleanup.h"
@@ -33,7 +34,8 @@ TEST(crc_is_castagnoli)
 	}
 }
 
-/* Tests several compression levels, each with one context for all sizes from 1 byte to the largest. */
+/* Tests several compression levels. Each level uses one codec for all sizes, from 1 byte to the largest
+   section. */
 TEST(decompression_restores_every_section)
 {
 	static const int levels[] = {-50, -5, -1, 1, 3, 5, 9};
@@ -56,7 +58,7 @@ TEST(decompression_restores_every_section)
 			assert_true(len > 0 && (size_t)len <= fr_codec_bound(n));
 			assert_int_equal(fr_section_decompress(u, out, (size_t)len, back, max), n);
 			assert_memory_equal(back, from, n);
-			/* A buffer that is too small, and a section that is incomplete, are refused. */
+			/* A buffer that is too small and an incomplete section are refused. */
 			assert_int_equal(fr_section_decompress(u, out, (size_t)len, back, n - 1), -EBADMSG);
 			assert_int_equal(fr_section_decompress(u, out, (size_t)len - 1, back, max), -EBADMSG);
 		}
@@ -94,7 +96,7 @@ TEST(the_walk_stops_at_an_incomplete_record)
 
 static const struct perf_event_header a_round = {.type = FR_RECORD_FINISHED_ROUND, .size = 8};
 
-/* Put the records 0 … 9 with the times 1 … 10 into B, and a FINISHED_ROUND behind each. */
+/* Put the records 0 … 9, with the times 1 … 10, into B, and a FINISHED_ROUND after each record. */
 static void put_ten(struct fr_buf *b)
 {
 	b->len = 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Perf maps and jitdumps, also hostile ones, and the objects and records that are made from them. */
+/* Tests of perf maps and jitdumps, also hostile ones, and of the object files and records that the recorder
+   makes from them. */
 
 #include "../unit.h"
 #include "jit/code.h"
@@ -356,8 +357,8 @@ static unsigned count_our_maps(struct fr_jit *j, pid_t pid)
 	return n;
 }
 
-/* One user has six files that cost as much as possible. A small file of another user, which comes after them,
-   is read nevertheless. */
+/* One user has six files that cost as much as possible. A small file of another user, which comes after these
+   files, is still read. */
 TEST(expensive_files_of_one_user_leave_room_for_another)
 {
 	char directory[] = "/tmp/fr-test-jit-XXXXXX", paths[7][64];
@@ -415,8 +416,8 @@ static void make_exit(struct fr_jit_open_files *f, pid_t pid, uint64_t time_ns, 
 	fr_jit_open_files_update(f, b.data, b.len, low_watermark_ns);
 }
 
-/* Returns the inode of the perf map that is open for the process that had PID at TIME_NS; 0 if none is open.
-   RET_UNTIL_NS gets the time of the end of that process. */
+/* Returns the inode of the perf map that is open for the process that had the pid PID at TIME_NS, or 0 if no
+   perf map is open. RET_UNTIL_NS gets the time of the end of this process. */
 static uint64_t find_open(struct fr_jit_open_files *f, pid_t pid, uint64_t time_ns, uint64_t *ret_until_ns)
 {
 	struct fr_jit_open_file file;
@@ -434,7 +435,8 @@ static uint64_t find_open(struct fr_jit_open_files *f, pid_t pid, uint64_t time_
 	return st.st_ino;
 }
 
-/* The map stays open until the ring has no record of the process any more, although the file was removed. */
+/* The map stays open until the ring no longer has a record of the process, although the file has been
+   removed. */
 TEST(perf_map_stays_open_after_exit)
 {
 	struct fr_jit_open_files *f = fr_jit_open_files_new();
@@ -449,8 +451,8 @@ TEST(perf_map_stays_open_after_exit)
 	make_code(f, pid, now);
 	assert_int_equal(find_open(f, pid, now, &until_ns), st.st_ino);
 	assert_int_equal(until_ns, UINT64_MAX);
-	/* Records of several CPUs come out of order. This EXIT is older than the code, so it is that of an
-	   earlier process with the same pid. */
+	/* Records of several CPUs come out of order. This EXIT is older than the code, so it is the EXIT of
+	   an earlier process with the same pid. */
 	make_exit(f, pid, now - 1, 0);
 	assert_int_equal(find_open(f, pid, now, &until_ns), st.st_ino);
 	assert_int_equal(until_ns, UINT64_MAX);
@@ -459,8 +461,10 @@ TEST(perf_map_stays_open_after_exit)
 	make_exit(f, pid, exit_ns, exit_ns);
 	assert_int_equal(find_open(f, pid, now, &until_ns), st.st_ino);
 	assert_int_equal(until_ns, exit_ns);
-	assert_int_equal(find_open(f, pid, exit_ns + 1, NULL), 0); /* then another process may have the pid */
-	/* A kept dump has older records than a new dump would have, so the map stays open for it. */
+	assert_int_equal(find_open(f, pid, exit_ns + 1, NULL),
+		0); /* after the exit, another process can have the pid */
+	/* A kept dump (one that could not be written) has older records than a new dump, so the map stays
+	   open for it. */
 	fr_jit_open_files_keep_since(f, exit_ns);
 	fr_jit_open_files_update(f, NULL, 0, exit_ns + 1);
 	assert_int_equal(find_open(f, pid, now, NULL), st.st_ino);
@@ -470,8 +474,8 @@ TEST(perf_map_stays_open_after_exit)
 	fr_jit_open_files_free(f);
 }
 
-/* The process has exited before its records are handled. A perf map of root with its pid is taken as its
-   file, if the file is not older than the code. */
+/* The process has exited before its records are handled. A perf map of root with this pid counts as the file
+   of the process, unless the file is older than the code. */
 TEST(perf_map_of_a_process_that_was_too_fast)
 {
 	struct fr_jit_open_files *f = fr_jit_open_files_new();

@@ -39,7 +39,7 @@ void scene_use_session(struct scene *s, uint64_t first_id, uint64_t wall_s)
 	synth_session(&s->session, first_id, "host", wall_s * 1000000000);
 }
 
-/* Counts the files of the directory, and removes them if REMOVE is true. Returns how many there were. */
+/* Counts the files of the directory, and removes them if REMOVE is true. Returns the number of files. */
 static unsigned walk_directory(const struct scene *s, bool remove)
 {
 	_cleanup_closedir_ DIR *dir = opendir(s->dir);

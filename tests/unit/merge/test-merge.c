@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* The merge: which records it leaves out, which inputs it refuses, and which files it keeps and removes. */
+/* Tests of fr_merge(): which records it omits, which inputs it refuses, and which files it keeps and
+   removes. */
 
 #include "base/cleanup.h"
 #include "base/file.h"
@@ -27,8 +28,8 @@
 #define BOOT_1 "11111111-1111-1111-1111-111111111111"
 #define BOOT_2 "22222222222222222222222222222222"
 
-/* Writes a sample file: two records of process state with the time FROM, a round, samples with the times FROM
-   + 1 … TO, a round. */
+/* Writes a sample file: two side-band records that describe processes, with the time FROM; a FINISHED_ROUND;
+   samples with the times FROM + 1 … TO; a FINISHED_ROUND. */
 static void write_sample(struct scene *s, const char *name, uint64_t from, uint64_t to)
 {
 	const struct fr_event_desc *events = s->session.events;
@@ -43,8 +44,9 @@ static void write_sample(struct scene *s, const char *name, uint64_t from, uint6
 	synth_write_file(scene_path(s, name), &s->session, &b, 0, 0);
 }
 
-/* Writes an auxiliary file: two records of process state with the time CHECKPOINT, a round, and one record
- * for each time FROM … TO. If CHECKPOINT is 0, the state has no time, and there is no round behind it. */
+/* Writes an auxiliary file: two side-band records that describe processes, with the time CHECKPOINT; a
+ * FINISHED_ROUND; one record for each time FROM … TO. If CHECKPOINT is 0, the first two records have no time,
+ * and no FINISHED_ROUND follows them. */
 static void write_aux(struct scene *s, uint64_t checkpoint, uint64_t from, uint64_t to)
 {
 	const uint64_t id = s->session.events[1].ids[0];
@@ -98,8 +100,9 @@ TEST(state_is_left_out_if_another_file_covers_its_time)
 		{0, 101, 200, false, 0}, /* the auxiliary file begins too late */
 		{0, 20, 99, false, 0},	 /* the auxiliary file ends too early */
 		{0, 0, 0, false, 0},
-		/* A compaction within the window: if the window is known, the checkpoint is left out, because
-		   the state of the sample file covers its time. */
+		/* The checkpoint (the first records after a compaction) is within the window of the dump. If
+		   the window is known, the checkpoint is left out, because the state of the sample file
+		   covers its time. */
 		{120, 121, 200, true, 2},
 		{120, 121, 200, false, 0},
 		/* A compaction after the window: nothing covers the checkpoint. A compaction before the
@@ -145,7 +148,7 @@ TEST(files_of_two_boots_are_refused)
 		assert_non_null(strstr(s->diag.what, words[i]));
 	assert_int_equal(scene_entries(s), 4);
 
-	/* Without a boot id, the difference of wall clock and monotonic clock is compared. */
+	/* Without a boot id, the merge compares the differences between wall clock and monotonic clock. */
 	unlink(scene_path(s, A ".json"));
 	assert_int_equal(scene_merge(s), 0);
 	assert_false(scene_has(s, B ".json"));
@@ -156,13 +159,14 @@ TEST(files_of_two_boots_are_refused)
 	assert_non_null(strstr(s->diag.what, "2023-11-14T"));
 	assert_non_null(strstr(s->diag.what, "2027-01-15T"));
 
-	/* With the same boot id, the files are of one boot: somebody has set the wall clock. */
+	/* Files with the same boot id are of one boot. If the clocks differ, somebody has set the wall
+	   clock. */
 	write_sidecar(s, A, BOOT_1, "");
 	write_sidecar(s, B, BOOT_1, "");
 	assert_int_equal(scene_merge(s), 0);
 }
 
-TEST(older_output_moves_aside)
+TEST(older_output_is_renamed)
 {
 	const struct timespec times[2] = {{1600000000, 123456000}, {1600000000, 123456000}};
 	_cleanup_buf_ struct fr_buf older = {0};
@@ -182,7 +186,7 @@ TEST(older_output_moves_aside)
 	assert_int_equal(s->report.duplicates, 50);
 }
 
-/* If the directory could not be synced, a power failure may remove the output. So the inputs must stay. */
+/* If the directory cannot be synced, a power failure can remove the output. So the inputs must stay. */
 TEST(inputs_stay_if_the_directory_is_not_synced)
 {
 	struct scene *s = *state;
@@ -204,7 +208,8 @@ TEST(inputs_stay_if_the_directory_is_not_synced)
 	assert_int_equal(s->report.n_removed, 2);
 }
 
-/* There are two dumps of one instance, and one of the next instance, which counts losses from 0 again. */
+/* There are two dumps of one instance, and one dump of the next instance. The next instance counts losses
+   from 0 again. */
 TEST(sidecar_sums_up_the_dumps)
 {
 	static const double counts[] = {10, 1, 2};
@@ -252,7 +257,8 @@ TEST(locks_of_another_merge_and_of_a_daemon_are_respected)
 	assert_int_equal(scene_entries(s), 2);
 	close(fd);
 
-	/* A daemon is just writing a record to its auxiliary file: it is read and kept, and not damaged. */
+	/* While a daemon writes a record to its auxiliary file, the merge reads and keeps the file, and does
+	   not report it as damaged. */
 	fd = open(scene_path(s, AUX), O_RDWR | O_APPEND);
 	assert_int_equal(flock(fd, LOCK_EX), 0);
 	assert_int_equal(write(fd, "\3\0\0\0\0\0\100\0\1\2\3\4", 12), 12);
@@ -274,7 +280,7 @@ TEST(one_id_of_two_events_is_refused)
 	assert_int_equal(scene_entries(s), 2);
 }
 
-/* Writes a file as another recorder would: it has one event, whose records have no id. */
+/* Writes a file as another recorder does. It has one event, whose records have no id. */
 static void write_event_without_ids(struct scene *s, const char *name, uint64_t config)
 {
 	struct perf_event_attr attr = s->session.events[0].attr;
@@ -331,8 +337,7 @@ TEST(openings_of_an_event_become_one_event)
 	fr_reader_free(r);
 }
 
-/* Calls RUN in a process that has a small file system of its own at PATH. RUN returns whether it has
- * succeeded. */
+/* Calls RUN in a process that has its own small file system at PATH. RUN returns whether it has succeeded. */
 static void run_with_small_file_system(struct scene *s, const char *path, bool (*run)(struct scene *))
 {
 	int status;

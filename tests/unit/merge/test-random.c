@@ -3,14 +3,15 @@
 /*
  * Merges of random inputs.
  *
- * The union: each input has a window of a random stream of records, in the order in which kernel rings are
- * drained, and the windows overlap. The merge has all records of the windows, each as often as the stream has
- * it, in the order of time.
+ * Test of the union: each input has the records of a window of a random stream of records, in the order in
+ * which kernel rings are drained. The windows overlap. The merged file must have all records of the windows,
+ * each as often as the stream has it, in the order of time.
  *
- * The damage: in 1,000 sets of inputs, files are truncated, bits are flipped, bytes are overwritten by zeros,
- * and blocks are copied to other places. Each merge ends within ten seconds. Its output is undamaged, or
- * there is no output and all inputs still exist. The test finds most in a build with ASan. The environment
- * variables FR_CORRUPT_RUNS and FR_CORRUPT_SEED set the number of sets and the first seed.
+ * Test of damage: in 1,000 sets of inputs, files are truncated, bits are flipped, bytes are overwritten by
+ * zeros, and blocks are copied to other places. Each merge must end within ten seconds. Its output must be
+ * undamaged, or there is no output and all inputs still exist. The test finds more mistakes in a build with
+ * ASan. The environment variables FR_CORRUPT_RUNS and FR_CORRUPT_SEED set the number of sets and the first
+ * seed.
  */
 
 #include "base/cleanup.h"
@@ -28,7 +29,7 @@ struct item {
 	uint64_t time;
 	unsigned cpu, tid;
 	bool sample;
-	unsigned windows; /* has a bit for each file that has this record */
+	unsigned windows; /* a bit is set for each file that has this record */
 };
 
 static void put_item(struct fr_buf *b, const struct item *i)
@@ -39,7 +40,8 @@ static void put_item(struct fr_buf *b, const struct item *i)
 		synth_comm(b, SCENE_AUX_ID, i->time, i->tid, "task");
 }
 
-/* Makes a random stream. There are few times and threads, so many records have equal times or are equal. */
+/* Makes a random stream. It has only a few times and threads, so many records have equal times or are
+   equal. */
 static void make_stream(struct item *v)
 {
 	uint64_t t = 1000;
@@ -53,8 +55,8 @@ static void make_stream(struct item *v)
 	}
 }
 
-/* Writes the file of the window W: in each round, the records of one ring after the other. Records of a ring
-   may be late by up to one round. */
+/* Writes the file of the window W. Each round has the records of one kernel ring after the other. Records of
+   a ring can be late by up to one round. */
 static void write_window(struct scene *s, struct item *v, unsigned w, uint64_t from, uint64_t to)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
@@ -90,7 +92,7 @@ static int compare_bytes(const void *a, const void *b)
 	return c ? c : (*x)->size - (*y)->size;
 }
 
-/* Sorts pointers to the records of B by the bytes of the records. Returns how many there are. */
+/* Sorts pointers to the records of B by the bytes of the records. Returns the number of records. */
 static size_t sort_records(const struct fr_buf *b, const struct perf_event_header **ret)
 {
 	size_t n = 0;
@@ -103,7 +105,7 @@ static size_t sort_records(const struct fr_buf *b, const struct perf_event_heade
 	return n;
 }
 
-/* Checks that each record of B is at least STEP newer than the one before it. */
+/* Checks that each record of B is newer than the previous record by at least STEP. */
 static void expect_order(const struct fr_buf *b, uint64_t step)
 {
 	uint64_t last = 0;
@@ -164,8 +166,8 @@ TEST(merge_is_the_union_of_overlapping_windows)
 	}
 }
 
-/* The input is larger than what the merge reads of a file at a time. The records of its second ring are late
-   by one round. */
+/* The input is larger than the part of a file that the merge reads at a time. The records of the second
+   kernel ring are late by one round. */
 TEST(order_holds_across_batches)
 {
 	const uint64_t n_rounds = 300, n_records = 500;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The cache of object files: its layout, its bounds, and hostile files. */
+/* Tests of the cache of object files: its layout, its limits, and hostile files. */
 
 #include "../unit.h"
 #include "base/cleanup.h"
@@ -104,7 +104,8 @@ static int teardown(void **state)
 
 FIXTURE(setup, teardown)
 
-/* Open the cached file of O by the link that perf uses. Returns -1 if there is no such file. */
+/* Open the cached file of O by the link that perf uses. Returns the file descriptor, or -1 if the file does
+   not exist. */
 static int open_cached(struct fixture *f, const struct fr_object *o)
 {
 	char path[PATH_MAX];
@@ -182,7 +183,8 @@ TEST(file_of_a_user_does_not_serve_the_maps_of_others)
 	assert_int_equal(cached_end(f, &hostile), 'h');
 	assert_add(f, &same, 0);
 	assert_int_equal(cached_end(f, &same), 'h');
-	/* A third user has another file with this build-id: then no copy is used, also after a restart. */
+	/* A third user has another file with this build-id. From then on no copy is used, also after a
+	   restart. */
 	assert_add(f, &other, 1);
 	assert_int_equal(cached_end(f, &other), -1);
 	open_cache(f, PLENTY, PLENTY);
@@ -216,7 +218,8 @@ TEST(removed_file_is_not_served_by_the_file_of_a_user)
 	assert_int_equal(cached_end(f, &gone), -1);
 }
 
-/* A contested entry has no bytes, so the number of such entries must be bounded. */
+/* An entry is contested if two users have different files with its build-id. A contested entry has no bytes,
+   so the number of these entries must be limited. */
 TEST(contested_entries_are_bounded)
 {
 	struct fixture *f = *state;

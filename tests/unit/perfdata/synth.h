@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Small perf.data files of known content, for tests of reader, writer and merge, and for the seeds of fuzz
-   targets. All functions abort() on failure. */
+/* Small perf.data files with known content, for tests of the reader, the writers and the merge, and for the
+   seeds of fuzz targets. All functions abort() on failure. */
 
 #include "base/buf.h"
 #include "perfdata/record.h"
@@ -13,7 +13,7 @@
    WALL_OFFSET_NS ahead of the monotonic clock. */
 void synth_session(struct fr_session *s, uint64_t first_id, const char *host, uint64_t wall_offset_ns);
 
-/* Append a record in the layout that our events have. */
+/* Append a record in the layout of flightrec's events. */
 void synth_sample(struct fr_buf *b, uint64_t id, uint64_t time, uint32_t tid, uint64_t ip);
 void synth_comm(struct fr_buf *b, uint64_t id, uint64_t time, uint32_t tid, const char *comm);
 void synth_round(struct fr_buf *b);

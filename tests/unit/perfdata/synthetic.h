@@ -21,8 +21,8 @@ bool synthetic_session(struct fr_session *s, bool tracepoint);
 
 /* Appends a COMM "synthetic" and an MMAP2 of /bin/true with a build-id, both with the time TIME. */
 void synthetic_state(struct fr_buf *b, uint64_t time);
-/* Appends N samples of the first two events in turn, one each microsecond from TIME on. Those of bpf-output
-   have FILL bytes of raw data: noise or zeros. */
+/* Appends N samples of the first two events in turn, one each microsecond from TIME on. Each sample of
+   bpf-output has FILL bytes of raw data: noise or zeros. */
 void synthetic_samples(struct fr_buf *b, uint64_t time, unsigned n, unsigned fill, bool noise);
 /* Appends a sample of sched:sched_switch. */
 void synthetic_switch(struct fr_buf *b, uint64_t time);

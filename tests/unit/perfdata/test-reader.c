@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* The reader, with files of known content, undamaged and damaged, and with files that perf makes. */
+/* Tests of the reader of perf.data, with files of known content (undamaged and damaged) and with files that
+   perf makes. */
 
 #include "../files.h"
 #include "base/file.h"
@@ -35,7 +36,8 @@ struct seen {
 	struct fr_damage damage;
 };
 
-/* Put N samples with the times 1 … N into B, and after each hundred a COMM and a round. */
+/* Put N samples with the times 1 … N into B, and after each hundred samples a COMM and a FINISHED_ROUND
+   (called a round). */
 static void put_records(struct fr_buf *b)
 {
 	for (uint64_t i = 1; i <= N; i++) {
@@ -170,7 +172,7 @@ TEST(long_names_are_truncated_in_pipe_format)
 	}
 }
 
-/* A million equal rounds compress to almost nothing, but each round that the caller gets costs time. */
+/* A million equal rounds are compressed to almost nothing, but each round that the caller gets costs time. */
 TEST(rounds_in_a_row_are_skipped)
 {
 	_cleanup_session_ struct fr_session s = {0};
@@ -189,7 +191,8 @@ TEST(rounds_in_a_row_are_skipped)
 	seen = read_all(open_file());
 	assert_false(seen.damage.damaged);
 	assert_int_equal(seen.samples, 2 * N);
-	/* Of rounds in a row, the reader returns at most two for each buffer of decompressed bytes. */
+	/* If several rounds follow each other, the reader returns at most two of them for each buffer of
+	   decompressed bytes. */
 	assert_in_range(seen.rounds, 2 * N / 100 + 1, 2 * N / 100 + 200);
 }
 

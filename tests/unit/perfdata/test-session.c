@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* The events and the feature sections of a session. */
+/* Tests of the session (the content of the head of a perf.data file): its events and its feature sections. */
 
 #include "../unit.h"
 #include "base/cleanup.h"
@@ -170,7 +170,7 @@ TEST(formats_are_united_without_duplicates)
 	assert_non_null(memmem(all.data, all.len, "sched\0\3\0\0\0", 10));
 	assert_non_null(
 		memmem(all.data, all.len, "raw_syscalls\0\1\0\0\0\17\0\0\0\0\0\0\0name: sys_enter", 40));
-	assert_int_equal(fr_tracing_data_unite(&all, &b), 0); /* B has nothing that is not in ALL */
+	assert_int_equal(fr_tracing_data_unite(&all, &b), 0); /* all formats of B are already in ALL */
 	assert_non_null(memmem(all.data, all.len, "sched\0\3\0\0\0", 10));
 }
 
@@ -302,8 +302,8 @@ static size_t count_ids(const struct fr_session *s)
 	return n;
 }
 
-/* Checks the head of a dump after OPENING: it has all ids of the newest LAP openings, each once, the newest
- * first. */
+/* Checks the head of a dump after OPENING: it has all ids of the newest LAP openings, each id once, and the
+ * newest first. */
 static void expect_head(const struct fr_session *s, uint64_t opening, uint64_t low_watermark_ns)
 {
 	const uint64_t first = opening < LAP ? 0 : opening - LAP;

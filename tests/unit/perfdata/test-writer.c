@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* What stock perf reads from the files of the writers. */
+/* Tests of the writers of perf.data: stock perf reads their files. */
 
 #include "../unit.h"
 #include "base/cleanup.h"

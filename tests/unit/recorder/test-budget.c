@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The CPU budget (CPUBudget=), with simulated times and CPU times. */
+/* Tests of the CPU budget (CPUBudget=), with simulated times and CPU times. The recorder divides its sampling
+   frequencies by a divisor, which a step changes. */
 #include "../unit.h"
 #include "recorder/budget.h"
 
@@ -95,8 +96,8 @@ TEST(hysteresis)
 	assert_int_equal(m.b.divisor, 2);
 }
 
-/* The cost is proportional to the frequency. The divisor reaches a value and keeps it: it does not go up and
-   down again and again. */
+/* The cost is proportional to the frequency. The divisor reaches a value and keeps it. It does not
+   oscillate. */
 TEST(settles)
 {
 	const uint64_t full[] = {PERCENT, 3 * PERCENT, 5 * PERCENT, 9 * PERCENT, 15 * PERCENT, 33 * PERCENT};

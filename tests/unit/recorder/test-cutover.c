@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* Two captures record the same occurrences (hits), and read the clock at slightly different times. A cut-over
-   keeps the record of each hit exactly once. */
+/* Tests of the cut-over, the change from an old capture (opened events with their kernel rings) to a new one.
+   The two captures record the same occurrences (hits), and read the clock at slightly different times. A
+   cut-over keeps the record of each hit exactly once. */
 
 #include "../unit.h"
 #include "recorder/cutover.h"
@@ -31,7 +32,7 @@ static struct record make(uint64_t number, uint64_t ns, uint64_t id)
 }
 
 /* Check a cut-over. OLD_LATE_NS and NEW_LATE_NS are the longest times from a hit until the old or the new
-   capture reads the clock. With SAME_PAYLOAD, always four hits have records that differ only in the time. */
+   capture reads the clock. If SAME_PAYLOAD is true, the records of each four hits differ only in the time. */
 static void check(unsigned seed, uint64_t old_late_ns, uint64_t new_late_ns, bool same_payload)
 {
 	struct fr_cutover *c = fr_cutover_new();

@@ -8,8 +8,8 @@
 
 #define AT(b, time) (&(struct fr_emit){.to = (b), .time_ns = (time), .id = EVENT_ID})
 
-/* Returns the record at the offset BEFORE of B, which was just appended. R is the result of that: aborts if
-   it is an error. */
+/* Returns the record at the offset BEFORE of B, which has just been appended. R is the result of the append.
+   If it is an error, aborts. */
 static struct perf_event_header *emitted(struct fr_buf *b, size_t before, int r)
 {
 	if (r < 0)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Records as the kernel makes them. Each function appends one, and aborts if there is no memory. */
+/* Side-band records, as the kernel makes them. Each function appends a record to a buffer, and aborts if
+   there is no memory. */
 
 #include "../unit.h"
 #include "perfdata/record.h"
@@ -17,5 +18,5 @@ void ev_comm(struct fr_buf *b, uint64_t time, pid_t pid, pid_t tid, const char *
 void ev_mmap(struct fr_buf *b, uint64_t time, pid_t pid, uint64_t addr, uint64_t len, uint64_t pgoff,
 	const char *name);
 
-/* Returns the record at *AT, and moves *AT behind it. Returns NULL at the end. */
+/* Returns the record at the offset *AT, and moves *AT to the end of the record. Returns NULL at the end. */
 const struct perf_event_header *ev_next(const struct fr_buf *b, size_t *at);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Build-ids of ELF files, also of hostile ones: any user may have made the file. */
+/* Tests of reading the build-ids of ELF files. Any user can have made the file, so it can be hostile. */
 
 #include "../unit.h"
 #include "sideband/buildid.h"
@@ -55,7 +55,7 @@ static int read_image(const void *data, size_t len, uint8_t *ret)
 	return fr_build_id_read(fd, ret);
 }
 
-TEST(no_header_is_believed)
+TEST(wrong_values_in_headers_are_refused)
 {
 #define FIELD(f) offsetof(struct image, f), sizeof(((struct image *)0)->f)
 	static const struct {
@@ -71,7 +71,7 @@ TEST(no_header_is_believed)
 	for (size_t n = 0; n < FR_ARRAY_SIZE(cases); n++) {
 		struct image i = good_image();
 
-		/* The value is copied as on a little-endian machine. */
+		/* The copy of the value is right on a little-endian machine. */
 		memcpy((char *)&i + cases[n].at, &cases[n].value, cases[n].size);
 		assert_int_equal(read_image(&i, sizeof(i), id), cases[n].result);
 		if (cases[n].result > 0)

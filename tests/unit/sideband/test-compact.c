@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Compactions of perf.data.auxiliary. The process may be killed at any moment. */
+/* Tests of compactions, each of which replaces perf.data.auxiliary by a shorter file that begins with the
+   current process model (the checkpoint). The process can be killed at any moment. */
 #include "tracker_fixture.h"
 #include "perfdata/reader.h"
 #include "sideband/auxfile.h"
@@ -21,7 +22,7 @@
 #else
 #define KILLS 100
 #endif
-/* On a slow machine there are only as many kills as this time permits, but at least KILLS_MIN. */
+/* The time limit of the kills. On a slow machine there are fewer kills than KILLS, but at least KILLS_MIN. */
 #define KILLS_NS (120 * SECOND)
 #define KILLS_MIN 10
 #define LIVING 200
@@ -60,8 +61,8 @@ static void hand_over(struct fixture *f, const struct fr_buf *b, uint64_t since_
 	handed += b->len;
 }
 
-/* Returns whether the tracker can take more records. The test waits for that, so that on a slow machine, too,
-   the queue does not overflow and the file does not grow much before its compaction. */
+/* Returns whether the tracker can take more records. The test waits until it can. So also on a slow machine
+   the queue does not overflow, and the file does not grow much before its compaction. */
 static bool has_room(struct fixture *f)
 {
 	const struct fr_tracker_stats s = fixture_stats(f);
@@ -109,8 +110,8 @@ struct content {
 	bool damaged;
 };
 
-/* Read the whole file and count its records. `late` counts records that are older than a FINISHED_ROUND
-   before them permits. */
+/* Read the whole file and count its records. `late` counts records that a reader gets too late: they are
+   older than a time up to which an earlier FINISHED_ROUND made it deliver all records. */
 static struct content read_file(struct fixture *f)
 {
 	struct fr_reader *reader;
@@ -139,15 +140,15 @@ static struct content read_file(struct fixture *f)
 			    !strcmp(((const struct fr_record_comm *)h)->comm, "lives-on");
 	}
 	assert_int_equal(r, 0);
-	/* A kill may interrupt a write, so the end of the file may be damaged. */
+	/* A kill can interrupt a write, so the end of the file can be damaged. */
 	c.damaged = fr_reader_damage(reader)->damaged;
 	assert_true(!c.damaged || fr_reader_damage(reader)->only_tail);
 	fr_reader_free(reader);
 	return c;
 }
 
-/* Returns the number of lines that perf script prints. perf may print no error; with TRUNCATED, only that the
-   file is truncated. */
+/* Returns the number of lines that perf script prints. perf must print no error. If TRUNCATED is true, perf
+   is allowed to report that the file is truncated. */
 static int count_tasks(struct fixture *f, bool truncated)
 {
 	char error[256] = "";
@@ -212,14 +213,14 @@ TEST(file_is_compacted_by_age_if_it_grows)
 	start(f);
 	storm_until(f, 2);
 	done = compactions(f);
-	/* A file that does not grow is not compacted. But a compaction may be running now, and records that
-	   came during it may cause one more. */
+	/* A file that does not grow is not compacted. But a compaction can be running at this time, and
+	   records that come during this compaction can cause one more. */
 	usleep(3000000);
 	assert_in_range(compactions(f), done, done + 2);
 }
 
-/* Record like a daemon, until this process is killed. Writes a byte to STARTED when the start has removed old
-   files. */
+/* Record as the daemon does, until this process is killed. Writes a byte to STARTED when the start has
+   removed old files. */
 static void record(struct fixture *f, int started)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -263,8 +264,8 @@ static ino_t inode(struct fixture *f)
 	return fstatat(f->dirfd, FR_AUXFILE_NAME, &st, 0) < 0 ? 0 : st.st_ino;
 }
 
-/* Kill the process PID: at a random moment if I is even, otherwise during a compaction. If I % 4 is 3, it is
-   a compaction after the first. */
+/* Kill the process PID. If I is even, kill it at a random moment, otherwise during a compaction. If I % 4 is
+   3, this is not the first compaction. */
 static void kill_somewhere(struct fixture *f, pid_t pid, int started, unsigned i)
 {
 	uint64_t until = fr_monotonic_ns() + 240 * SECOND;
@@ -272,7 +273,7 @@ static void kill_somewhere(struct fixture *f, pid_t pid, int started, unsigned i
 	int status;
 	char byte;
 
-	/* Once a file has the name, there is a file with this name at each moment. */
+	/* After the file exists for the first time, there is a file with this name at each moment. */
 	while (!inode(f) && fr_monotonic_ns() < until)
 		usleep(100);
 	if (i % 2)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Compares the process model with a plain model that has an entry for each page of each process. */
+/* Compares the process model (processes, threads and maps of one moment) with a plain model, which has an
+   entry for each page of each process. */
 #include "events.h"
 #include "sideband/emit.h"
 #include "sideband/model.h"
@@ -33,7 +34,7 @@ static struct fr_model *new_model(void)
 	return m;
 }
 
-/* Apply the records of B, and empty it. */
+/* Apply the records of B to both models, and empty B. */
 static void move_into(struct fr_model *m, struct fr_buf *b)
 {
 	const struct perf_event_header *h;
@@ -54,8 +55,8 @@ static void put_pages(struct plain_process *p, const struct fr_record_mmap2 *r)
 	}
 }
 
-/* Read the records that a model has written into a plain model. Fails the test if two maps overlap, or if a
-   record comes before the FORK of its task. */
+/* Read records that the process model has written, and apply them to a plain model. Fails the test if two
+   maps overlap, or if a record comes before the FORK of its task. */
 static void read_back(const struct fr_buf *b, struct plain *ret)
 {
 	const struct perf_event_header *h;
@@ -345,7 +346,7 @@ TEST(module_replaces_what_overlaps_and_its_old_place)
 	fr_model_free(m);
 }
 
-/* Apply the records about all that a scan at SCAN_NS did not see, and that is therefore gone. */
+/* Apply records that end everything that a scan at SCAN_NS did not see. */
 static void apply_gone(struct fr_model *m, uint64_t scan_ns)
 {
 	_cleanup_buf_ struct fr_buf b = {0};
@@ -376,7 +377,8 @@ TEST(what_a_scan_does_not_see_is_gone)
 	apply_gone(m, 20);
 	assert_int_equal(mentions(m, "gone"), 0);
 	assert_int_equal(mentions(m, "stays"), 1);
-	/* The scan saw no ksymbol at all, so it was not permitted to see them. They are not removed. */
+	/* The scan saw no ksymbols at all, so it was not permitted to see ksymbols. The ksymbols are not
+	   removed. */
 	assert_int_equal(mentions(m, "bpf_b"), 1);
 	e.time_ns = 30;
 	fr_emit_ksymbol(&e, 0x3000, 10, 1, 0, "bpf_c", 5);
@@ -417,7 +419,7 @@ TEST(processes_share_names_and_forks_share_maps)
 	fr_model_free(m);
 }
 
-TEST(random_bytes_are_survived)
+TEST(random_bytes_do_no_harm)
 {
 	struct fr_model *m = new_model();
 

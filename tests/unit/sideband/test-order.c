@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The queue between recorder and tracker, and the order of side-band. */
+/* Tests of the queue between recorder and tracker, and of the order of side-band. */
 #include "events.h"
 #include "sideband/queue.h"
 #include "sideband/reorder.h"
@@ -156,6 +156,6 @@ TEST(records_of_equal_time_keep_their_order)
 	assert_int_equal(fr_reorder_release(&r, 5, name_order, order), 0);
 	assert_string_equal(order, "ab");
 	assert_int_equal(fr_reorder_release(&r, 6, name_order, order), 0);
-	assert_string_equal(order, "abcd"); /* without "e", because the last record was not whole */
+	assert_string_equal(order, "abcd"); /* without "e", because the last record was not complete */
 	fr_reorder_deinit(&r);
 }

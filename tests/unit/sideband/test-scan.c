@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Scans of this machine, and of texts that stand for files of other machines. */
+/* Tests of scans of /proc on this machine, and of texts that represent files of other machines. */
 #include "events.h"
 #include "sideband/scan.h"
 #include "sideband/scan_internal.h"
@@ -89,7 +89,7 @@ TEST(every_process_is_reported)
 			assert_non_null(find(&b, PERF_RECORD_COMM, before[i], before[i], 0, NULL));
 			continue;
 		}
-		/* A process that was left out must have exited meanwhile. */
+		/* If the scan has no records of a process, the process must have exited. */
 		if (kill(before[i], 0) == 0)
 			fail_msg("process %d is alive and was left out", before[i]);
 	}
@@ -174,7 +174,7 @@ TEST(map_has_the_build_id_also_of_a_removed_file)
 	snprintf(removed, sizeof(removed), "%s (deleted)", path);
 	after = find_map(&again, removed);
 	assert_int_equal(after->len, 4096);
-	/* If the scan may not open files by /proc/PID/map_files, there is no build-id. */
+	/* If the scan is not permitted to open files by /proc/PID/map_files, there is no build-id. */
 	if (after->header.misc & PERF_RECORD_MISC_MMAP_BUILD_ID)
 		assert_memory_equal(after->build_id, before->build_id, sizeof(before->build_id));
 	munmap(at, 4096);
@@ -262,8 +262,8 @@ TEST(kernel_of_this_machine)
 	assert_true(r->len > 1 << 20);
 }
 
-/* The length must be exact: if it was too large, the record would also cover a program that is later loaded
-   behind this one. */
+/* The length must be exact. If it was too large, the record would also cover a program that is later loaded
+   after this program in memory. */
 TEST(bpf_program_has_its_length)
 {
 	const struct bpf_insn nothing[] = {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The tracker in a real directory. Stock perf reads its files. */
+/* Tests of the tracker, the thread that writes perf.data.auxiliary and keeps the process models. It works in
+   a real directory, and stock perf reads its files. */
 #include "tracker_fixture.h"
 #include "sideband/auxfile.h"
 #include "base/cleanup.h"
@@ -31,7 +32,7 @@ static int push_evicted(struct fr_tracker *t, const struct fr_buf *b, uint64_t l
 	return fr_tracker_push_evicted(t, z, n, low_watermark_ns);
 }
 
-/* Do what the ring does when it evicts a frame with the records of B. Empties B. */
+/* Call the tracker as the ring does when it evicts a frame with the side-band records of B. Empties B. */
 static void evict(struct fixture *f, struct fr_buf *b, uint64_t low_watermark_ns)
 {
 	assert_int_equal(push_evicted(f->tracker, b, low_watermark_ns), 0);
@@ -198,8 +199,8 @@ TEST(scan_finds_a_process_whose_exit_was_lost)
 	pthread_mutex_unlock(&f->lock);
 	assert_int_equal(b.len, sizeof(struct fr_record_task) + sizeof(struct fr_sample_id)); /* one EXIT */
 	assert_int_equal(exits_seen, 1);
-	/* Only the EXIT is evicted. The other records may be larger than a section if the machine has many
-	   processes. */
+	/* Only the EXIT is evicted. If the machine has many processes, the other records can be larger than a
+	   section of a frame. */
 	evict(f, &b, now);
 	assert_in_model(f, now, "its-exit-was-lost", 1);
 	assert_in_model(f, now + 1, "its-exit-was-lost", 0);
@@ -223,8 +224,8 @@ TEST(full_queue_is_counted_and_leads_to_a_scan)
 	fixture_wait_until(f, fixture_stats(f).scans >= 2);
 }
 
-/* A scan ends only after the next round, and this test makes no round. So the scan is not over when the
-   tracker is stopped. */
+/* A scan of /proc ends only after the recorder's next round, and this test makes no round. So the scan has
+   not ended when the tracker is stopped. A scan freezes the low watermarks of new frames of the ring. */
 TEST(stop_during_a_scan_unfreezes_the_ring)
 {
 	struct fixture *f = *state;
@@ -237,7 +238,7 @@ TEST(stop_during_a_scan_unfreezes_the_ring)
 	while (fixture_stats(f).scan_ns == first_scan_ns && fr_monotonic_ns() < until)
 		usleep(10000);
 	assert_int_not_equal(fixture_stats(f).scan_ns, first_scan_ns);
-	assert_int_equal(fixture_stats(f).scans, 1); /* the second scan has read /proc, but is not over */
+	assert_int_equal(fixture_stats(f).scans, 1); /* the second scan has read /proc, but has not ended */
 	f->tracker = fr_tracker_free(f->tracker);
 	assert_true(f->freeze_ns > 0);
 	assert_false(f->is_frozen);
@@ -375,12 +376,12 @@ static void reopen(struct fixture *f, uint64_t id, uint64_t since)
 	assert_int_equal(fr_tracker_set_session(f->tracker, &f->session, id), 0);
 }
 
-/* Less than 1000 (DESCRIBED_MAX): after 1000 reopenings the tracker compacts the file, and then the test
-   could not count the records. */
+/* Less than 1000 (DESCRIBED_MAX): after 1000 reopenings the tracker compacts the file, and the test could no
+   longer count its records. */
 #define REOPENINGS 900
 
-/* The next instance can also adopt the file. Its session does not have the first events of the file any more,
-   because the ring has no record of them. */
+/* The next instance can also adopt the file. Its session no longer has the first events of the file, because
+   the ring has no records of these events. */
 TEST(each_record_has_an_event_after_reopenings)
 {
 	struct fixture *f = *state;
@@ -453,8 +454,8 @@ TEST(new_module_is_in_the_next_dump_from_its_begin)
 	assert_non_null(memmem(b.data, b.len, "[two]", 5));
 }
 
-/* The ring may still have samples of the old module. So the tail model keeps the old module at first, and the
-   new module has only a record. */
+/* The ring can still have samples of the old module. So at first the tail model (which has the time of the
+   oldest frame) keeps the old module, and the new module is only in a record. */
 TEST(module_in_the_place_of_another_waits_for_the_ring)
 {
 	struct fixture *f = *state;

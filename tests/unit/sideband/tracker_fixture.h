@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A fixture: a tracker with its own directory, and functions that stand for the ring and the recorder. */
+/* A fixture: a tracker with its own directory, and functions that act as the ring and the recorder. */
 
 #include "events.h"
 #include "perfdata/session.h"
@@ -32,11 +32,11 @@ void fixture_start(struct fixture *f);
 /* Give the session the feature sections of a file, because perf needs them. */
 void fixture_add_features(struct fixture *f);
 
-/* Returns the limit of the time of a wait. It depends on the last scan: after a scan, the tracker waits nine
-   times as long as the scan took. */
+/* Returns the time limit of a wait. It depends on the duration of the last scan, because after a scan the
+   tracker waits for nine times that duration. */
 uint64_t fixture_limit_ns(struct fixture *f);
 struct fr_tracker_stats fixture_stats(struct fixture *f);
-/* Wait until CONDITION is true, and make rounds meanwhile. Fail the test after fixture_limit_ns(). */
+/* Make rounds until CONDITION is true. Fail the test after fixture_limit_ns(). */
 #define fixture_wait_until(f, condition)                                                                     \
 	do {                                                                                                 \
 		const uint64_t _until = fr_monotonic_ns() + fixture_limit_ns(f);                             \
@@ -46,7 +46,8 @@ struct fr_tracker_stats fixture_stats(struct fixture *f);
 			usleep(5000);                                                                        \
 		}                                                                                            \
 	} while (0)
-/* Returns how often S is in the tail model, with all records that are older than LOW_WATERMARK_NS. */
+/* Returns how often S is in the tail model after all records that are older than LOW_WATERMARK_NS have been
+   applied to it. */
 int fixture_count_in_model(struct fixture *f, uint64_t low_watermark_ns, const char *s);
 /* Returns the number of files in the directory whose names begin with PREFIX. */
 int fixture_count_files(struct fixture *f, const char *prefix);

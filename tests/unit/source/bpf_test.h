@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Shared by the tests of BPF objects. */
+/* Functions that the tests of BPF objects share. */
 
 #include "heard.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The fixture of the tests of sources: an event loop, one source, and the causes that it fired. */
+/* The fixture of the tests of sources (the code that sees the anomalies of a trigger). It has an event loop,
+   one source, and the causes (descriptions of anomalies) that the source has fired. */
 
 #include "../unit.h"
 #include "base/cleanup.h"
@@ -24,7 +25,7 @@
 #include <unistd.h>
 
 #define MS FR_NSEC_PER_MSEC
-/* The limit of a wait for what must happen: longer than a slow machine needs. */
+/* The limit of a wait for something that must happen. It is longer than a slow machine needs. */
 #define HEARD_LIMIT_MS 60000
 #define HEARD_KEPT 4096
 
@@ -57,7 +58,7 @@ static inline void heard_fire(void *ctx, void *trigger, const struct fr_cause *c
 	h->trigger = trigger;
 }
 
-/* Returns the configuration of a section that has only its source, and no other keys. */
+/* Returns the configuration of a section that has only the key of its source. */
 static inline struct fr_trigger_config heard_config(enum fr_trigger_kind kind)
 {
 	return (struct fr_trigger_config){.name = (char *)"test",
@@ -97,7 +98,8 @@ static inline void heard_deinit(struct heard *h)
 }
 #define _cleanup_heard_ __attribute__((cleanup(heard_deinit)))
 
-/* Opens a source, and lets it listen, by the event loop. Returns 0, or an error with D. */
+/* Opens a source, and lets it listen on the event loop. Returns 0, or a negative errno, with a message in
+   D. */
 static inline int heard_open(struct heard *h, const struct fr_trigger_config *config, void *trigger,
 	struct fr_source **ret, struct fr_diag *d)
 {
@@ -109,8 +111,8 @@ static inline int heard_open(struct heard *h, const struct fr_trigger_config *co
 	return r;
 }
 
-/* Arms H->config. Returns false and prints why if this kernel cannot do it, or it is not permitted. Fails the
-   test on other errors. */
+/* Arms H->config. If this kernel cannot arm it, or arming is not permitted, prints why and returns false.
+   Fails the test on other errors. */
 static inline bool heard_try_arm(struct heard *h)
 {
 	struct fr_diag d = {0};
@@ -139,7 +141,7 @@ static inline struct fr_source_stats heard_stats(const struct heard *h)
 	return stats;
 }
 
-/* Checks that H->config cannot be armed: it fails with CODE, and the message contains WORDS. */
+/* Checks that arming H->config fails with CODE and a message that contains WORDS. */
 static inline void heard_refused(struct heard *h, int code, const char *words)
 {
 	struct fr_diag d = {0};
@@ -154,14 +156,15 @@ static inline void heard_refused(struct heard *h, int code, const char *words)
 	assert_null(h->source);
 }
 
-/* Runs the event loop for MAX_MS, or until N causes were fired. With N = 0 it runs for the whole time. */
+/* Runs the event loop for MAX_MS, or until N causes were fired. If N is 0, runs it for the whole time. */
 static inline void heard_run(struct heard *h, unsigned max_ms, unsigned n)
 {
 	uint64_t until = fr_monotonic_ns() + max_ms * MS, now;
 
 	while ((now = fr_monotonic_ns()) < until && (!n || h->n < n))
 		assert_true(sd_event_run(h->env.event, (until - now) / FR_NSEC_PER_USEC + 1) >= 0);
-	/* Handles what came while this process did not run. It is bounded, because a flood may not end. */
+	/* Handles events that came while this process did not run. The number is limited, because a flood of
+	   events may not end. */
 	for (int i = 0; i < 1000 && (!n || h->n < n) && sd_event_run(h->env.event, 0) > 0; i++)
 		;
 }
@@ -184,7 +187,8 @@ static inline void heard_wait(struct heard *h, unsigned n)
 		}                                                                                            \
 	} while (0)
 
-/* Returns how many causes have PID and REASON, and DETAIL in their detail. *RET gets the last of them. */
+/* Returns the number of causes that have PID and REASON, and DETAIL in their detail. *RET gets the last of
+   these causes. */
 static inline unsigned heard_count(
 	const struct heard *h, pid_t pid, const char *reason, const char *detail, struct fr_cause *ret)
 {
@@ -272,7 +276,7 @@ static inline void child_end(struct child *c, bool let_go)
 }
 
 /* Arms H for a copy of FILE. The subject is the path of the copy, followed by PLACE. Checks that the source
-   is stale when the copy was replaced, but not when it is missing. */
+   is stale (has to be opened again) when the copy has been replaced, but not when the copy is missing. */
 static inline void heard_check_stale(struct heard *h, const char *file, const char *place)
 {
 	const struct fr_source_class *class = fr_source_class_for_kind(h->config.kind);
@@ -321,7 +325,7 @@ static inline const char *make_cgroup(char *dir, size_t size)
 	return dir + strlen(root);
 }
 
-/* Gives this process a mount namespace of its own, with tracefs at its usual place. Returns false if there is
+/* Moves this process into a new mount namespace, with tracefs at its usual place. Returns false if there is
    no tracefs. */
 static inline bool mount_tracefs(void)
 {

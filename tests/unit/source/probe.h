@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The fixture of the tests of probes: a child causes a real anomaly. Each test runs with the kernel's BTF and
+/* The fixture of the tests of probes. A child causes a real anomaly. Each test runs with the kernel's BTF and
    without it. */
 
 #include "heard.h"
@@ -10,7 +10,7 @@
 struct scene {
 	struct heard h;
 	struct child c;
-	int status; /* the status that the child must end with, as of waitpid() */
+	int status; /* the status with which the child must end, in the format of waitpid() */
 };
 
 static inline void scene_deinit(struct scene *s)
@@ -19,7 +19,7 @@ static inline void scene_deinit(struct scene *s)
 }
 #define _cleanup_scene_ __attribute__((cleanup(scene_deinit)))
 
-/* Prepares PROBE for a child, which will call RUN. Without CLASSIC, the probe may use BTF. */
+/* Prepares PROBE for a child, which will call RUN. If CLASSIC is true, the probe must not use BTF. */
 static inline void scene_init(struct scene *s, const char *probe, const char *threshold,
 	void (*run)(void *ctx), void *ctx, bool classic)
 {
@@ -47,7 +47,8 @@ static inline bool play(struct scene *s)
 	return true;
 }
 
-/* Begins a test that runs with BTF and without it. Its body returns false and prints why if it cannot run. */
+/* Begins a test that runs with BTF and without it. If the test cannot run, its body prints why and returns
+   false. */
 #define PROBE_TEST(name)                                                                                     \
 	static bool probe_##name(bool classic);                                                              \
 	TEST(name)                                                                                           \

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Application=: the client of include/flightrec/trigger.h, and other senders, on a real socket. */
+/* Tests of Application=. The client of include/flightrec/trigger.h and other senders send datagrams to a real
+   socket. */
 #include "heard.h"
 #include "flightrec/trigger.h"
 
@@ -417,7 +418,7 @@ struct sent {
 	atomic_bool enough;			     /* the process may end */
 };
 
-#define FLOOD_MIN 100000u /* the least number of datagrams */
+#define FLOOD_MIN 100000u /* the smallest number of datagrams */
 #define BEATS 20u
 #define FLOOD_LIMIT_NS (60 * FR_NSEC_PER_SEC)
 
@@ -440,9 +441,9 @@ static int on_beat(sd_event_source *e, uint64_t usec, void *userdata)
 	return sd_event_source_set_enabled(e, SD_EVENT_ONESHOT);
 }
 
-/* Sends datagrams as fast as it can. Every second is malformed. It sends at least FLOOD_MIN datagrams, and
-   goes on until the loop has had BEATS beats. If the flood starves the loop, there are no beats, and this
-   process fails after FLOOD_LIMIT_NS. */
+/* Sends datagrams as fast as it can. Every second datagram is malformed. It sends at least FLOOD_MIN
+   datagrams, and goes on until the loop has had BEATS beats. If the loop has no time for its other sources,
+   there are no beats, and this process fails after FLOOD_LIMIT_NS. */
 static void flood(void *ctx)
 {
 	uint64_t limit_ns = fr_monotonic_ns() + FLOOD_LIMIT_NS;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* BPF objects, files and settings that are refused, and what the messages say. */
+/* Tests of BPF objects, files and settings that are refused, and of the messages. */
 #include "bpf_test.h"
 #include "base/file.h"
 #include "source/bpf_log.h"
@@ -74,8 +74,8 @@ TEST(bad_objects_are_refused_with_a_reason)
 	free(verifier_log);
 }
 
-/* Truncated objects and objects with changed bytes are opened or refused, without harm. The verifier of the
-   kernel would check the programs of those that are opened. */
+/* Truncated objects and objects with changed bytes are opened or refused, without harm. (The kernel's
+   verifier checks the programs of an object only when they are loaded.) */
 TEST(damaged_objects_do_no_harm)
 {
 	_cleanup_buf_ struct fr_buf good = {0};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* BPF objects on the running kernel: a built-in probe, objects of users, and a storm of anomalies. */
+/* Tests of BPF objects on the running kernel: a built-in probe, objects of users, and a storm of
+   anomalies. */
 
 #include "bpf_test.h"
 #include "base/file.h"
@@ -114,7 +115,7 @@ TEST(threshold_and_globals)
 }
 
 /* Only one of the variants NAME_btf and NAME_classic is loaded. If the kernel lacks the tracepoint of a
-   variant, both variants are left out. */
+   variant, neither variant is loaded. */
 TEST(one_of_two_variants_is_loaded)
 {
 	_cleanup_heard_ struct heard h = {0};
@@ -165,8 +166,8 @@ TEST(malformed_events_are_counted_or_repaired)
 	assert_int_equal(h.last.cpu, -1);
 }
 
-/* Opens a perf counter for the tracepoint NAME in the process PID. Returns its fd, or -1 if that is not
- * possible. */
+/* Opens a perf counter for the tracepoint NAME in the process PID. Returns its file descriptor, or -1 if the
+ * counter cannot be opened. */
 static int count_tracepoint(const char *name, pid_t pid)
 {
 	struct perf_event_attr a = {.type = PERF_TYPE_TRACEPOINT, .size = sizeof(a)};
@@ -402,7 +403,7 @@ TEST(pid_namespace)
 }
 
 /* Lets N children make TIMES anomalies each, at the same time. Checks that each anomaly is in exactly one
-   count. If COOLDOWN_NS is 0, none is counted as cooled. */
+   count. If COOLDOWN_NS is 0, no anomaly is counted as cooled. */
 static void check_storm(int n, unsigned times, uint64_t cooldown_ns)
 {
 	uint64_t begin_ns, took_ns, cpu_ns;

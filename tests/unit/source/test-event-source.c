@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Event= on the running kernel. A worker process makes the events occur when the test orders it. */
+/* Tests of Event= on the running kernel. The events occur in a worker process, which obeys orders of the
+   test. */
 #include "heard.h"
 
 #include <stdlib.h>
@@ -107,8 +108,8 @@ static void worker_stop(struct worker *w)
 	close(w->fd);
 }
 
-/* Prepares a trigger on the event SUBJECT. It fires when the event occurs THRESHOLD times in INTERVAL_MS; or
-   at each occurrence if THRESHOLD is NULL. */
+/* Prepares a trigger on the event SUBJECT. If THRESHOLD is NULL, it fires at each occurrence. Otherwise it
+   fires when the event occurs THRESHOLD times in INTERVAL_MS. */
 static void init(struct heard *h, const char *subject, const char *threshold, unsigned interval_ms)
 {
 	heard_init(h, FR_TRIGGER_EVENT);
@@ -126,7 +127,7 @@ static void init_rare_call(struct heard *h)
 	h->config.filter = (char *)RARE_FILTER;
 }
 
-/* Starts the worker W and arms H. With PID, the trigger is only for the worker. */
+/* Starts the worker W and arms H. If PID is true, the trigger is only for the worker. */
 static void start(struct heard *h, struct worker *w, bool pid)
 {
 	worker_start(w);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Function= and USDT= on the running kernel. frtest-function makes the calls that its arguments name. This
- * test runs a copy of it: a probe sees the calls of all processes that run the same file, and other tests run
- * frtest-function, too.
+ * Tests of Function= and USDT= on the running kernel. frtest-function makes the calls that its arguments
+ * name. A probe sees the calls of all processes that run the same file, and other tests also run
+ * frtest-function. So this test runs a copy of it.
  */
 #include "heard.h"
 
@@ -43,7 +43,7 @@ struct run {
 	pid_t pid, tid;
 	int semaphore;
 	double ns;
-	int fd; /* is connected to its standard input and output */
+	int fd; /* is connected to the standard input and output of the process */
 };
 
 /* Starts COMMAND, which waits for a line on its standard input. */
@@ -100,7 +100,8 @@ static void finish(struct run *c)
 	c->ns = number_after(line, "\"ns\": ");
 }
 
-/* Handles all events of the loop. The kernel has put them into its ring before the program continued. */
+/* Handles all events of the loop. No event is missing, because the kernel puts them into its ring before the
+   program continues. */
 static void gather(struct heard *h)
 {
 	int r;
@@ -150,8 +151,8 @@ TEST(calls_above_the_threshold_fire)
 			LATENCY, SLOW, PROCESS},
 		{FR_TRIGGER_FUNCTION, "fr_function_slow", "200ms", "call 1 thread 250", 1, 250, LATENCY, SLOW,
 			THREAD},
-		/* All calls of a recursion last as long as the innermost call. Only the 16 outermost are
-		   measured. */
+		/* All calls of a recursion last as long as the innermost call. Only the 16 outermost calls
+		   are measured. */
 		{FR_TRIGGER_FUNCTION, "fr_function_recursive", "200ms", "recurse 3 250", 3, 250, LATENCY,
 			"frtest-function:fr_function_recursive", PROCESS},
 		{FR_TRIGGER_FUNCTION, "fr_function_recursive", "200ms", "recurse 40 250", 16, 250, LATENCY,

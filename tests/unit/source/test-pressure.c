@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Pressure= on the running kernel, of the machine and of a cgroup: several processes are busy on a CPU. */
+/* Tests of Pressure= on the running kernel, for the machine and for a cgroup. Several processes are busy on
+   one CPU. */
 #include "heard.h"
 #include "base/file.h"
 
@@ -121,7 +122,7 @@ TEST(cgroup_is_followed_when_it_is_made_again)
 }
 
 /* Without CAP_SYS_RESOURCE, the kernel adds an earlier stall to the first window of a new trigger
-   (docs/design/71). The source must not fire because of that. */
+   (docs/design/71). The source must not fire because of this stall. */
 TEST(stall_before_arming_does_not_fire)
 {
 	struct child c[SPINNERS];

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The probes of the scheduler, of system calls and of interrupts. If a probe can select a process, it is
- * armed only for the child.
+ * Tests of the probes of the scheduler, of system calls and of interrupts. If a probe can select a process,
+ * it is armed only for the child.
  *
  * A real soft lockup stops a CPU for seconds, so only test_trigger_sources.py causes one, if that is
- * permitted. This file tests a line of the kernel log that only looks like that of a soft lockup.
+ * permitted. This file tests a line of the kernel log that only looks like the line about a soft lockup.
  */
 #include "probe.h"
 #include "base/file.h"
@@ -18,7 +18,7 @@
 struct seen {
 	int tid;
 	uint64_t most_ns;  /* the whole time by the clock */
-	uint64_t least_ns; /* the same, without the time that the scheduler accounts to other states */
+	uint64_t least_ns; /* the time without the parts that the scheduler accounts to other states */
 };
 
 static struct seen *seen; /* is in memory that is shared with the child */
@@ -406,7 +406,7 @@ static const struct fr_cause *find_hung(const struct scene *s, bool classic)
 }
 
 /* Sets the kernel's timeout for hung tasks to one second, without messages in its log, and waits for the
-   cause. A lock permits only one test to do that at a time. */
+   cause. A lock ensures that only one test at a time changes these settings. */
 static void hear_of_hung(struct scene *s, bool classic)
 {
 	_cleanup_close_ int lock = open(SYSCTL "/hung_task_timeout_secs", O_RDONLY | O_CLOEXEC);
@@ -481,7 +481,8 @@ PROBE_TEST(hung_task)
 	return true;
 }
 
-/* Writes a line like that of the kernel to its log. The words differ, so as not to alarm a reader. */
+/* Writes a line to the kernel log that is similar to the kernel's line about a soft lockup. Its words are
+   different, so that it does not alarm a reader. */
 static void print_lockup(void *ctx)
 {
 	if (!fr_anomaly_put("/dev", "kmsg",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The probes of block I/O, memory, signals and the network. The tests look only at the causes of their child.
+ * Tests of the probes of block I/O, memory, signals and the network. The tests look only at the causes that
+ * name their child.
  *
  * The reason "direct reclaim" is not tested, because it would need all memory of the machine. Reclaim for a
  * cgroup runs the same code.

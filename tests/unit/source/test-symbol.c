@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Finds functions and USDT markers in frtest-function, in stripped copies of it with and without a debug
-   file, in another root directory, and in files that have no functions or markers. */
+/* Tests of finding functions and USDT markers: in frtest-function, in stripped copies of it with and without
+   a debug file, in another root directory, and in files that have no functions or markers. */
 
 #include "../unit.h"
 #include "source/elf_symbol.h"

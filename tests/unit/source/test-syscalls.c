@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The names of system calls, as Syscall= takes them. */
+/* Tests of the names of system calls in Syscall=. */
 
 #include "../unit.h"
 #include "source/syscalls.h"
@@ -22,7 +22,7 @@ TEST(list_is_parsed_or_refused_as_a_whole)
 {
 	static char wide[100001];
 	const struct {
-		const char *names, *what; /* if what is NULL, names stands for fsync and openat */
+		const char *names, *what; /* if what is NULL, the names mean fsync and openat */
 	} cases[] = {
 		{" fsync,\topenat  fsync ", NULL},
 		{"", "no system call is named"},

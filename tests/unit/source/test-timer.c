@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Every= on the real clock. */
+/* Tests of Every= with the real clock. */
 #include "heard.h"
 
 TEST(missed_expirations_count_as_one)

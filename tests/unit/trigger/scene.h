@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The fixture of the tests of triggers: sources whose anomalies the test makes, and functions for struct
-   fr_triggers_ops that count their calls. A source with the subject "broken" fails to open. A source with the
-   subject "hung" waits in its open until the gate is open: it stands for a source whose file system hangs. */
+/* The fixture of the tests of triggers. It has sources (which see anomalies) whose anomalies the test makes,
+   and functions for struct fr_triggers_ops that count their calls. The open of a source with the subject
+   "broken" fails. The open of a source with the subject "hung" waits until the test opens the gate, like the
+   open of a source whose file system hangs. */
 
 #include "../unit.h"
 #include "base/cleanup.h"
@@ -44,7 +45,7 @@ static int hand_open(struct fr_source *s, struct fr_diag *d)
 	if (!strcmp(subject, "broken"))
 		return fr_fail(d, broken, "mend it", "it is broken%s", broken == -ESRCH ? ": nobody" : "");
 	source_of[s->config->name[0] - 'a'] = s;
-	s->stats.fired = 1; /* by this, hand_close() checks that it gets the same source */
+	s->stats.fired = 1; /* with this value, hand_close() checks that it gets the same source */
 	opened++;
 	return 0;
 }
@@ -124,8 +125,8 @@ static void on_settled(void *ctx)
 	((struct scene *)ctx)->settled++;
 }
 
-/* Makes a scene. CLASS is the source class of all kinds of triggers except signal, control and timer. With
-   THREADS, there are threads that arm triggers. *RET gets the scene. Returns 0, or a negative number. */
+/* Makes a scene in *RET. CLASS is the source class of all kinds of triggers except signal, control and timer.
+   If THREADS is true, threads arm the triggers. Returns 0, or a negative number on failure. */
 static int scene_new(const struct fr_source_class *class, bool threads, void **ret)
 {
 	static const struct fr_source_class *classes[FR_TRIGGER_KINDS];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Sources whose open takes long: the main thread does not wait for them. */
+/* Tests of arming triggers whose source takes long to open. The main thread does not wait for such a
+   source. */
 #include "scene.h"
 
 #define LIMIT_MS 60000

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
-/* Compares the answers of the policy to random questions with those of a simple model. */
+/* Compares the verdicts of the policy (whether an anomaly makes a dump) on random anomalies with the verdicts
+   of a simple model. */
 
 #include "../unit.h"
 #include "base/cleanup.h"
@@ -10,8 +11,8 @@
 
 #define TRIGGERS 5
 #define QUESTIONS 200000
-/* A token comes every microsecond, and all times are multiples of an eighth of a microsecond. A double has
-   such numbers exactly, so the model and the policy must agree exactly. */
+/* The rate limit gets a token every microsecond, and all times are multiples of an eighth of a microsecond. A
+   double holds such numbers exactly, so the model and the policy must agree exactly. */
 #define TOKEN_NS 1000ULL
 #define TICK_NS (TOKEN_NS / 8)
 
@@ -180,7 +181,7 @@ TEST(new_limits_keep_tokens)
 	struct fr_policy_trigger t = {.enabled = true};
 	struct fr_policy p;
 
-	fr_policy_init(&p, 0, 0, 0); /* when it gets a limit, a bucket without a limit counts as full */
+	fr_policy_init(&p, 0, 0, 0); /* a bucket without a limit counts as full when it gets a limit */
 	fr_policy_change(&p, 2, 1000, 10);
 	assert_int_equal(ask(&p, &t, 10), FR_VERDICT_FIRE);
 	/* A bucket that becomes larger keeps its tokens. A bucket that becomes smaller keeps the tokens that

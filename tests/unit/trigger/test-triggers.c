@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The list of triggers, and the decisions about their anomalies. */
+/* Tests of the list of triggers, and of the decisions about their anomalies. */
 #include "scene.h"
 #include "source/probes.h"
 
@@ -99,7 +99,7 @@ TEST(failed_trigger_does_not_affect_others)
 	d = (struct fr_diag){0};
 	assert_int_equal(fr_triggers_enable(s->t, "nobody", true, &d), -ENOENT);
 	assert_non_null(strstr(d.what, "nobody"));
-	/* With the next configuration, a trigger is enabled or disabled as the configuration says. */
+	/* After the next configuration, each trigger is enabled or disabled as the configuration says. */
 	configure(s, c, 2);
 	assert_int_equal(info(s, "b").state, FR_TRIGGER_ARMED);
 	assert_int_equal(info(s, "a").state, FR_TRIGGER_FAILED);
@@ -128,7 +128,7 @@ TEST(reload_keeps_unchanged_sources)
 	assert_int_equal(info(s, "a").stats.fired, 10);
 	assert_int_equal(info(s, "a").config->window_ns, 1234);
 	assert_string_equal(info(s, "a").config->origin, "flightrecd.conf:9");
-	/* The sum of the counts of the closed source and of the new source. */
+	/* The count is the sum of the counts of the closed source and of the new source. */
 	assert_int_equal(info(s, "b").stats.fired, 20);
 	/* A cool-down that has already begun gets the new length. */
 	check_fire(s, 'a', FR_VERDICT_COOLDOWN);
@@ -150,7 +150,7 @@ TEST(reload_keeps_unchanged_sources)
 	check_fire(s, 'a', FR_VERDICT_FIRE);
 }
 
-/* Lets the triggers look for new targets, as after the pause. */
+/* Lets the triggers look for new files and processes, as they do after a pause. */
 static void follow(struct scene *s)
 {
 	for (size_t i = 0; i < s->t->n; i++)
@@ -203,9 +203,9 @@ TEST(replaced_file_is_armed_beside_the_old_one)
 	assert_int_equal(info(s, "a").stats.fired, 15);
 }
 
-/* A is tried again: its target may appear later, and a file may be incomplete while it is written. B is not:
-   a probe has no file. C is not tried again after its process has ended, because another process may get the
-   pid. */
+/* A is tried again, because its file can appear later or can be incomplete while it is being written. B is
+   not tried again, because a probe has no file. C is not tried again after its process has ended, because
+   another process can get the pid. */
 TEST(trigger_is_tried_again_if_its_target_may_exist)
 {
 	static const int incomplete[] = {-EBADMSG, -ENOEXEC, -EBADMSG};
