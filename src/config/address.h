@@ -12,7 +12,7 @@ union fr_address {
 	struct sockaddr_in6 in6;
 };
 
-/* Parse an address like "127.0.0.1:9752" or "[::1]:9752". Host names are invalid. Returns 0; or -EINVAL,
+/* Parses an address like "127.0.0.1:9752" or "[::1]:9752". Host names are invalid. Returns 0; or -EINVAL,
    without a change of RET. */
 int fr_address_parse(const char *text, union fr_address *ret);
 /* Returns whether only this machine can reach the address. */

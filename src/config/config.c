@@ -90,7 +90,7 @@ int fr_config_parse_event(const struct fr_config *c, size_t i, struct fr_event_l
 	return r;
 }
 
-/* Format a size as a person writes it: "1M", not "1.0M". */
+/* Formats a size as a person writes it: "1M", not "1.0M". */
 static const char *format_size(uint64_t bytes, char ret[static FR_UNIT_SIZE])
 {
 	char *point = strstr(fr_size_format(bytes, ret), ".0");

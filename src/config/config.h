@@ -82,19 +82,19 @@ struct fr_config {
 			     armed */
 };
 
-/* Set C to the default of each key. */
+/* Sets C to the default of each key. */
 void fr_config_init(struct fr_config *c);
-/* Free the members of C. C may be all zeros. */
+/* Frees the members of C. C may be all zeros. */
 void fr_config_deinit(struct fr_config *c);
 
-/* Read the files that fr_config_files() lists for PATH into C. If a key has several lines, the last line sets
-   the value. If the value is a list, each line adds to the list. This function can wait for a file system.
-   Returns 0; -ENOMEM; -EINVAL if a line is bad, with "file:line: …" in D; or another negative errno, with a
-   message in D. */
+/* Reads the files that fr_config_files() lists for PATH into C. If a key has several lines, the last line
+   sets the value. If the value is a list, each line adds to the list. This function can wait for a file
+   system. Returns 0; -ENOMEM; -EINVAL if a line is bad, with "file:line: …" in D; or another negative errno,
+   with a message in D. */
 int fr_config_load(struct fr_config *c, const char *path, struct fr_diag *d);
 
-/* List the files of the configuration in the order in which they are read. If PATH is not NULL, these are the
-   file PATH, and then the files PATH.d/ *.conf, sorted by name. If PATH is NULL, these are the file
+/* Lists the files of the configuration in the order in which they are read. If PATH is not NULL, these are
+   the file PATH, and then the files PATH.d/ *.conf, sorted by name. If PATH is NULL, these are the file
    /etc/flightrec/flightrecd.conf, if it exists, and then the files *.conf of the directories
    flightrecd.conf.d/ in /etc/flightrec, /run/flightrec and /usr/lib/flightrec, sorted by name in one list. If
    several of these directories have a file of the same name, only the file in the first of these directories
@@ -113,25 +113,25 @@ static inline bool fr_config_follows_tasks(const struct fr_config *c)
    section. */
 const struct fr_trigger_config *fr_config_find_trigger(const struct fr_config *c, const char *name);
 
-/* Assign VALUE to the key NAME of SECTION. If VALUE is "", this assigns the default of the key, or resets a
-   key that has no default. ORIGIN says where VALUE is set: "file:line" or an option. Returns 0; -ENOMEM; or
-   -EINVAL with a message in D that begins with ORIGIN. */
+/* Assigns VALUE to the key NAME of SECTION. If VALUE is "", the function assigns the default of the key, or
+   resets a key that has no default. ORIGIN says where VALUE is set: "file:line" or an option. Returns 0;
+   -ENOMEM; or -EINVAL with a message in D that begins with ORIGIN. */
 int fr_config_set(struct fr_config *c, const char *section, const char *name, const char *value,
 	const char *origin, struct fr_diag *d);
 
-/* Add the events that c->events[i] names, with their filter, to RET. Returns 0; or a negative errno with a
+/* Adds the events that c->events[i] names, with their filter, to RET. Returns 0; or a negative errno, with a
    message in D that begins with the origin. */
 int fr_config_parse_event(const struct fr_config *c, size_t i, struct fr_event_list *ret, struct fr_diag *d);
 
 extern const struct fr_command_line fr_flightrecd_command_line;
 
-/* Read the file and then the options of argv into C. The caller has set C by fr_config_init() and has not
+/* Reads the file and then the options of argv into C. The caller has set C by fr_config_init() and has not
    changed C since. If there is a command, the default file is not read, the directory is "." and there is no
    control socket, unless an option says otherwise. This function can be called again with the same argv and
    another C, on any thread. It can wait for a file system. Returns 0; 1 if an option like --help has printed
    its text; or a negative errno, with a message in D. */
 int fr_options_parse(struct fr_config *c, int argc, char *argv[], struct fr_diag *d);
 
-/* Check the configuration as a whole: limits of sizes, and keys that exclude each other. Returns 0; or
+/* Checks the configuration as a whole: limits of sizes, and keys that exclude each other. Returns 0; or
    -EINVAL, with a message in D. */
 int fr_config_check(const struct fr_config *c, struct fr_diag *d);

@@ -56,52 +56,52 @@ extern const struct fr_config_key fr_config_keys[]; /* the last row has no name 
    both a struct fr_trigger_config. */
 bool fr_config_has_same_value(const struct fr_config_key *key, const void *a, const void *b);
 
-/* Begin SECTION. If SECTION is "Trigger NAME", create the trigger, even if no key follows. Returns 0;
+/* Begins SECTION. If SECTION is "Trigger NAME", creates the trigger, even if no key follows. Returns 0;
    -ENOMEM; or -EINVAL if the section is unknown or the trigger cannot be created, with a message in D that
    begins with ORIGIN ("file:line"). */
 int fr_config_begin_section(struct fr_config *c, const char *section, const char *origin, struct fr_diag *d);
 
-/* Print conf/flightrecd.conf, in which each key is a comment. */
+/* Prints conf/flightrecd.conf, in which each key is a comment. */
 void fr_config_print_default(FILE *f);
 
-/* Do the same as fr_config_files(), but put ROOT before the paths of the system's directories. */
+/* Does the same as fr_config_files(), but puts ROOT before the paths of the system's directories. */
 int fr_config_files_at(const char *root, const char *path, char ***ret, struct fr_diag *d);
-/* Parse the file F into C. NAME is the name of F in messages. Returns 0; -ENOMEM; -EIO, with a message in D;
+/* Parses the file F into C. NAME is the name of F in messages. Returns 0; -ENOMEM; -EIO, with a message in D;
    or -EINVAL with "NAME:line: …" in D. */
 int fr_config_read(struct fr_config *c, FILE *f, const char *name, struct fr_diag *d);
-/* Do the same as fr_options_parse(). But if the parameter `text` is not NULL, read this text instead of the
-   files. */
+/* Does the same as fr_options_parse(). But if the parameter `text` is not NULL, reads this text instead of
+   the files. */
 int fr_options_parse_text(struct fr_config *c, const char *text, int argc, char *argv[], struct fr_diag *d);
 
-/* Free *MEMBER, and set it to a copy of VALUE, or to NULL if VALUE is NULL. Returns 0, or -ENOMEM without a
+/* Frees *MEMBER, and sets it to a copy of VALUE, or to NULL if VALUE is NULL. Returns 0, or -ENOMEM without a
    change. */
 int fr_string_replace(char **member, const char *value);
 /* Returns whether the strings are equal, or both are NULL. */
 bool fr_string_is_same(const char *a, const char *b);
 
-/* Append an event. Returns 0; -ENOMEM; or -EINVAL, with a message in D, if there are too many events. */
+/* Appends an event. Returns 0; -ENOMEM; or -EINVAL, with a message in D, if there are too many events. */
 int fr_config_add_event(struct fr_config *c, const char *spec, const char *origin, struct fr_diag *d);
-/* Set the filter of the last event. Returns 0; -ENOMEM; or -EINVAL, with a message in D, if the event already
-   has a filter or if there is no event. */
+/* Sets the filter of the last event. Returns 0; -ENOMEM; or -EINVAL, with a message in D, if the event
+   already has a filter or if there is no event. */
 int fr_config_set_last_filter(struct fr_config *c, const char *filter, struct fr_diag *d);
 void fr_config_clear_events(struct fr_config *c);
 
 /* If SECTION is "Trigger NAME", returns NAME, which can be empty or invalid. Otherwise returns NULL. */
 const char *fr_config_trigger_name(const char *section);
-/* Find or create the trigger NAME. *RET is borrowed until the next trigger is created. Returns 0; -ENOMEM; or
-   -EINVAL, with a message in D, if the name is invalid, or if there are too many triggers. */
+/* Finds or creates the trigger NAME. *RET is borrowed until the next trigger is created. Returns 0; -ENOMEM;
+   or -EINVAL, with a message in D, if the name is invalid, or if there are too many triggers. */
 int fr_config_add_trigger(struct fr_config *c, const char *name, const char *origin,
 	struct fr_trigger_config **ret, struct fr_diag *d);
-/* Check that each trigger has a source, and that each of its keys has an effect. Returns 0, or -EINVAL with a
-   message in D that begins with the origin of the trigger. */
+/* Checks that each trigger has a source, and that each of its keys has an effect. Returns 0, or -EINVAL with
+   a message in D that begins with the origin of the trigger. */
 int fr_config_check_triggers(const struct fr_config *c, struct fr_diag *d);
 void fr_config_clear_triggers(struct fr_config *c);
 
-/* Set the source of T to the kind that KEY sets. SUBJECT is the value of KEY, or NULL. Returns 0; or -EINVAL,
-   with a message in D, if T already has another source. */
+/* Sets the source of T to the kind that KEY sets. SUBJECT is the value of KEY, or NULL. Returns 0; or
+   -EINVAL, with a message in D, if T already has another source. */
 int fr_config_claim_source(
 	struct fr_trigger_config *t, const struct fr_config_key *key, const char *subject, struct fr_diag *d);
-/* Remove the source of T, if KEY sets a source of this kind. A built-in trigger keeps its source. Returns
+/* Removes the source of T, if KEY sets a source of this kind. A built-in trigger keeps its source. Returns
    0. */
 int fr_config_release_source(struct fr_trigger_config *t, const struct fr_config_key *key);
 

@@ -123,9 +123,9 @@ static int fail_unknown_section(const char *section, struct fr_diag *d)
 	return fr_fail(d, -EINVAL, hint, "unknown section [%s]", section);
 }
 
-/* Report the unknown key NAME. SECTION is the name of its section in the table of keys, and SHOWN is the name
-   of this section in the file. The hint names a known key that is similar to NAME. If several sections have
-   this known key, the hint names the key of SECTION. */
+/* Reports the unknown key NAME. SECTION is the name of its section in the table of keys, and SHOWN is the
+   name of this section in the file. The hint names a known key that is similar to NAME. If several sections
+   have this known key, the hint names the key of SECTION. */
 static int fail_unknown_key(const char *section, const char *shown, const char *name, struct fr_diag *d)
 {
 	const char *near = fr_nearest_name(name, key_name, NULL, FR_ARRAY_SIZE(fr_config_keys) - 1),
@@ -150,8 +150,8 @@ static bool is_section(const char *section)
 	return false;
 }
 
-/* Find SECTION; if it is "Trigger NAME", find or create the trigger. Sets *RET to the name of the section in
-   the table of keys, and *RET_OBJECT to the struct that has the members for the keys of the section. */
+/* Finds SECTION; if it is "Trigger NAME", finds or creates the trigger. Sets *RET to the name of the section
+   in the table of keys, and *RET_OBJECT to the struct that has the members for the keys of the section. */
 static int enter_section(struct fr_config *c, const char *section, const char *origin, const char **ret,
 	void **ret_object, struct fr_diag *d)
 {

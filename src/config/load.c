@@ -37,7 +37,7 @@ static int fail_line(struct reader *r, const char *hint, const char *text)
 	return r->code = fr_fail(r->d, -EINVAL, hint, "%s: %s", r->origin, text);
 }
 
-/* Keep a line for the next instance of flightrecd: "[SECTION]" or "NAME=VALUE". A, B and C are the parts of
+/* Keeps a line for the next instance of flightrecd: "[SECTION]" or "NAME=VALUE". A, B and C are the parts of
    the line. */
 static int keep_line(struct reader *r, const char *a, const char *b, const char *c)
 {
@@ -49,7 +49,7 @@ static int keep_line(struct reader *r, const char *a, const char *b, const char 
 	return code;
 }
 
-/* Begin the section in the line from S to END. An unknown section is an error at this line, and not only at
+/* Begins the section in the line from S to END. An unknown section is an error at this line, and not only at
    the first key of the section: the first key can be many lines below or missing. */
 static int begin_section(struct reader *r, const char *s, const char *end)
 {
@@ -63,7 +63,7 @@ static int begin_section(struct reader *r, const char *s, const char *end)
 	return r->code;
 }
 
-/* Check the line S, which has no leading blanks, for errors that inih ignores. */
+/* Checks the line S, which has no leading blanks, for errors that inih ignores. */
 static int check_line(struct reader *r, const char *s)
 {
 	const char *end = s + strlen(s);
@@ -197,7 +197,7 @@ static bool has_drop_in(const struct file_list *l, const char *name)
 	return false;
 }
 
-/* Append the drop-ins in DIRECTORY. Leave out a file if a directory that was read before has a file of the
+/* Appends the drop-ins in DIRECTORY. Leaves out a file if a directory that was read before has a file of the
    same name. */
 static int append_drop_ins(struct file_list *l, const char *directory, struct fr_diag *d)
 {
@@ -222,8 +222,8 @@ static int append_drop_ins(struct file_list *l, const char *directory, struct fr
 	return r;
 }
 
-/* Remove links to /dev/null from the list, and sort the drop-ins. A person makes such a link in one directory
-   so that a file of the same name in another directory is not read. */
+/* Removes links to /dev/null from the list, and sorts the drop-ins. A person makes such a link in one
+   directory so that a file of the same name in another directory is not read. */
 static void finish_drop_ins(struct file_list *l)
 {
 	size_t n = l->n_mains;
@@ -239,7 +239,7 @@ static void finish_drop_ins(struct file_list *l)
 	qsort(l->paths + l->n_mains, n - l->n_mains, sizeof(*l->paths), compare_names);
 }
 
-/* Append the main file. If the default file is missing, leave it out. PATH is never left out: if PATH is
+/* Appends the main file. If the default file is missing, leaves it out. PATH is never left out: if PATH is
    missing, the later read of PATH has to fail. */
 static int append_main(struct file_list *l, const char *root, const char *path)
 {

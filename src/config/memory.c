@@ -108,7 +108,7 @@ static void look_at_group(struct fr_memory *m, const char *directory, const stru
 	snprintf(m->group, sizeof(m->group), "%.*s", (int)sizeof(m->group) - 1, directory);
 }
 
-/* Take the limits of the control group `group` and of its parents into account. In a container, this group
+/* Takes the limits of the control group `group` and of its parents into account. In a container, this group
    can have no directory, because /proc can show the name that the group has outside of the container. A
    missing directory sets no limit. */
 static void look_at_groups(
@@ -128,7 +128,7 @@ static void look_at_groups(
 	}
 }
 
-/* Take the limits of one control group and of its parents into account. The parameter `line` names this
+/* Takes the limits of one control group and of its parents into account. The parameter `line` names this
    group. It is a line of /proc/self/cgroup: "4:memory:/PATH" or "0::/PATH". */
 static void look_at_line(struct fr_memory *m, const char *root, char *line)
 {
@@ -216,7 +216,7 @@ uint64_t fr_memory_kernel_buffer(uint64_t total, unsigned n_cpus, uint64_t locke
 	return bytes;
 }
 
-/* Returns how many bytes the kernel lets this process lock for its rings; 0: there is no limit. */
+/* Returns how many bytes the kernel lets this process lock for its rings; 0 if there is no limit. */
 static uint64_t locked_max(unsigned n_cpus)
 {
 	const uint64_t each = read_number("/proc/sys/kernel", "perf_event_mlock_kb");

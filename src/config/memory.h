@@ -18,8 +18,8 @@ struct fr_memory {
 	char group[256];	   /* the directory of this control group */
 };
 
-/* Read the files of /proc and cgroupfs below ROOT, which is "" or a directory that a test uses in place of /.
-   A file that cannot be read sets no limit. */
+/* Reads the files of /proc and cgroupfs below ROOT, which is "" or a directory that a test uses in place of
+   /. A file that cannot be read sets no limit. */
 void fr_memory_read(const char *root, struct fr_memory *ret);
 
 /* Returns the size in bytes, a multiple of 1 MiB, of the largest ring that fits. If there is no limit, the
@@ -27,7 +27,7 @@ void fr_memory_read(const char *root, struct fr_memory *ret);
    0 if there is no ring yet. */
 uint64_t fr_memory_largest_ring(const struct fr_memory *m, uint64_t now);
 
-/* Check whether a ring of BYTES bytes fits. The parameter `now` is the same as for fr_memory_largest_ring().
+/* Checks whether a ring of BYTES bytes fits. The parameter `now` is the same as for fr_memory_largest_ring().
    ORIGIN says where the size is set: "file:line", an option, or NULL. Returns 0; or -ENOMEM, with a message
    in D. The hint of D has the largest size that fits. */
 int fr_memory_check_ring(

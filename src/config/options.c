@@ -123,7 +123,7 @@ static int append_option(struct arguments *args, int option, const char *value)
 	return 0;
 }
 
-/* Print the text that OPTION asks for, and return 1. If OPTION asks for no text, return 0. */
+/* Prints the text that OPTION asks for, and returns 1. If OPTION asks for no text, returns 0. */
 static int print_text(int option)
 {
 	if (option == 'h')
@@ -190,7 +190,7 @@ static int parse_pids(struct fr_config *c, const char *list, struct fr_diag *d)
 	return 0;
 }
 
-/* Set KernelBuffer=. A number without a suffix is a number of pages, as with -m of perf. */
+/* Sets KernelBuffer=. A number without a suffix is a number of pages, as with -m of perf. */
 static int set_mmap_pages(struct fr_config *c, const char *value, struct fr_diag *d)
 {
 	char bytes[32];
@@ -246,8 +246,8 @@ static bool is_object(const char *spec)
 	return len > 2 && !strcmp(spec + len - 2, ".o");
 }
 
-/* Returns a name for the trigger of a BPF object: the file name without ".bpf.o", and with '_' for each
-   character that a name cannot have. The caller frees it. */
+/* Returns a name for the trigger of a BPF object: the file name without ".bpf.o" or ".o", and with '_' for
+   each character that a name cannot have. The caller frees it. */
 static char *make_object_name(const char *path)
 {
 	char *name = strdup(basename(path)), *end;
@@ -264,8 +264,8 @@ static char *make_object_name(const char *path)
 	return name;
 }
 
-/* Set *MEMBER to PATH as an absolute path, because clients of the recorder get this path, and they have other
-   working directories. */
+/* Sets *MEMBER to PATH as an absolute path, because clients of the recorder get this path, and they have
+   other working directories. */
 static int set_absolute_path(char **member, const char *path, const char *option, struct fr_diag *d)
 {
 	_cleanup_free_ char *cwd = NULL, *absolute = NULL;
@@ -287,7 +287,7 @@ static int set_absolute_path(char **member, const char *path, const char *option
 	return fr_string_replace(member, absolute);
 }
 
-/* Add a trigger for a BPF object that -e names. */
+/* Adds a trigger for a BPF object that -e names. */
 static int add_object(struct fr_config *c, const char *path, struct fr_diag *d)
 {
 	_cleanup_free_ char *name = make_object_name(path), *absolute = NULL;
@@ -301,7 +301,7 @@ static int add_object(struct fr_config *c, const char *path, struct fr_diag *d)
 	return r < 0 ? r : fr_config_set(c, section, "Program", absolute, "-e", d);
 }
 
-/* Add a trigger, or set a key of a trigger. The parameter `value` is "NAME" or "NAME:KEY=VALUE". */
+/* Adds a trigger, or sets a key of a trigger. The parameter `value` is "NAME" or "NAME:KEY=VALUE". */
 static int set_trigger(struct fr_config *c, const char *value, struct fr_diag *d)
 {
 	_cleanup_free_ char *section = NULL;
@@ -350,7 +350,7 @@ static int set_filter(struct fr_config *c, const char *filter, const struct prog
 	return fr_config_set_last_filter(c, filter, d);
 }
 
-/* Handle -F or -c. Each of these options replaces the frequency and the period of the file. */
+/* Handles -F or -c. Each of these options replaces the frequency and the period of the file. */
 static int set_rate(
 	struct fr_config *c, const struct given_option *given, struct progress *p, struct fr_diag *d)
 {
@@ -423,7 +423,7 @@ static bool is_service(void)
 	return false;
 }
 
-/* Enable the triggers that the command line names. A personal recorder first disables all triggers of the
+/* Enables the triggers that the command line names. A personal recorder first disables all triggers of the
    file, because the service arms these triggers. Otherwise, the service and the personal recorder would each
    make a dump for an anomaly. */
 static void enable_named_triggers(struct fr_config *c, const struct arguments *args)
@@ -451,8 +451,8 @@ static int read_files(struct fr_config *c, const struct arguments *args, const c
 	return args->config || !args->command ? fr_config_load(c, args->config, d) : 0;
 }
 
-/* Set the defaults for the recording of a command: the directory and the socket differ from the directory and
-   the socket of the service. Without --config, the group differs, too. */
+/* Sets the defaults for the recording of a command: the directory and the socket differ from the directory
+   and the socket of the service. Without --config, the group differs, too. */
 static int set_command_defaults(struct fr_config *c, const struct arguments *args)
 {
 	int r = fr_string_replace(&c->directory, ".");

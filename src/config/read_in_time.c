@@ -68,7 +68,7 @@ static struct reading *reading_new(int argc, char *argv[])
 	return r;
 }
 
-/* Wait until the read is done. Returns true; or false if the read took too long. After false, R belongs to
+/* Waits until the read is done. Returns true; or false if the read took too long. After false, R belongs to
    the reading thread. */
 static bool wait_until_done(struct reading *r, uint64_t limit_ns)
 {

@@ -5,7 +5,7 @@
 
 #include "config/config.h"
 
-/* Run fr_options_parse() and fr_config_check() on another thread, and replace RET by the new configuration.
+/* Runs fr_options_parse() and fr_config_check() on another thread, and replaces RET by the new configuration.
    Waits for at most LIMIT_NS. Only one thread at a time may call this function. Returns the result of
    fr_options_parse() and fr_config_check(); -EBUSY, with a message in D, if LIMIT_NS have passed or if an
    earlier read still hangs; or another negative errno. If these two functions have not run to their end, RET

@@ -11,9 +11,9 @@
 #include "base/buf.h"
 #include "config/config.h"
 
-/* Append the saved form of C, which was parsed from ARGC and ARGV, to RET. Returns 0 or -ENOMEM. */
+/* Appends the saved form of C, which was parsed from ARGC and ARGV, to RET. Returns 0 or -ENOMEM. */
 int fr_config_save(const struct fr_config *c, int argc, char *const argv[], struct fr_buf *ret);
-/* Decode SAVED into C. SAVED is not trusted: it can have any content. The caller has set C by
+/* Decodes SAVED into C. SAVED is not trusted: it can have any content. The caller has set C by
    fr_config_init() and has not changed C since. Returns 0; -EBADMSG if SAVED is not a saved configuration; or
    an error of fr_options_parse(). */
 int fr_config_restore(struct fr_config *c, const struct fr_buf *saved, struct fr_diag *d);

@@ -162,7 +162,7 @@ static int fail_without_effect(
 	return fr_fail(d, -EINVAL, "leave it out", "%s= has no effect in [Trigger %s]", key->name, t->name);
 }
 
-/* Check that each key that is set in T has an effect on a trigger of this kind. */
+/* Checks that each key that is set in T has an effect on a trigger of this kind. */
 static int check_keys(const struct fr_trigger_config *t, struct fr_diag *d)
 {
 	struct fr_trigger_config unset;

@@ -74,7 +74,7 @@ static int parse_number(const struct fr_value_type *type, const char *text, uint
 	return type->most && (*ret < type->least || *ret > type->most) ? -ERANGE : 0;
 }
 
-/* Store the value of a key that has one member. */
+/* Stores the value of a key that has one member. */
 static int store(const struct fr_assignment *a)
 {
 	const struct fr_config_key *key = a->key;
@@ -152,7 +152,7 @@ static int parse_log_level(const char *text, uint64_t *ret)
 const struct fr_value_type fr_type_log_level = {
 	"a log level", "write err, warning, notice, info or debug", .parse = parse_log_level};
 
-/* Parse "1%" or "0.5%" of one CPU. *RET is in parts per million; "no" gives 0. */
+/* Parses "1%" or "0.5%" of one CPU. *RET is in parts per million; "no" gives 0. */
 static int parse_cpu_part(const char *text, uint64_t *ret)
 {
 	static const char digits[] = "0123456789";
@@ -175,7 +175,7 @@ const struct fr_value_type fr_type_cpu_part = {"a part of a CPU",
 
 const struct fr_value_type fr_type_size = {"a size", "write it as 512K, 64M or 2G", .parse = fr_size_parse};
 
-/* Also store the origin of the size: if the ring does not fit, the message of fr_memory_check_ring() names
+/* Stores the size, and also its origin: if the ring does not fit, the message of fr_memory_check_ring() names
    this origin. */
 static int set_ring_size(const struct fr_assignment *a)
 {
@@ -200,8 +200,8 @@ static int parse_cache(const char *text, uint64_t *ret)
 const struct fr_value_type fr_type_cache = {
 	"a size, yes or no", "write it as yes, no or 2G", .parse = parse_cache};
 
-/* Round up until the number of pages is a power of two, because the kernel requires this for a kernel
-   ring. */
+/* Parses a size, and rounds it up until the number of pages is a power of two, because the kernel requires
+   this for a kernel ring. */
 static int parse_buffer(const char *text, uint64_t *ret)
 {
 	uint64_t size;
@@ -347,7 +347,7 @@ static int set_call_graph(const struct fr_assignment *a)
 }
 const struct fr_value_type fr_type_call_graph = {.set = set_call_graph};
 
-/* Parse "20/1h", or "no" for no limit. */
+/* Parses "20/1h", or "no" for no limit. */
 static int set_rate(const struct fr_assignment *a)
 {
 	struct fr_triggers_config *triggers = &((struct fr_config *)a->object)->triggers;
@@ -378,7 +378,7 @@ static int set_application(const struct fr_assignment *a)
 }
 const struct fr_value_type fr_type_application = {"yes or no", "write yes or no", .set = set_application};
 
-/* Append the value to the list of the key. An empty value clears the list. */
+/* Appends the value to the list of the key. An empty value clears the list. */
 static int add_global(const struct fr_assignment *a)
 {
 	struct fr_trigger_config *t = a->object;

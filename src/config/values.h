@@ -24,5 +24,5 @@ extern const struct fr_value_type fr_type_address, fr_type_application, fr_type_
 	fr_type_probe, fr_type_queue_depth, fr_type_rate, fr_type_ring_size, fr_type_size, fr_type_socket,
 	fr_type_string, fr_type_usdt, fr_type_window;
 
-/* Check the value and store it. Returns 0; -ENOMEM; or -EINVAL, with a message in D. */
+/* Checks the value and stores it. Returns 0; -ENOMEM; or -EINVAL, with a message in D. */
 int fr_value_assign(const struct fr_assignment *a);

@@ -77,8 +77,8 @@ static size_t element_size(const struct bpf_prog_info *info, const struct array 
 	return a->rec_size ? get_u32(info, a->rec_size) : a->element;
 }
 
-/* COUNTS has the sizes of the arrays. Make room in DATA for the arrays, except those that are larger than
-   ARRAY_MAX. Set AT to the offsets of the arrays in DATA, and make INFO a request to the kernel for these
+/* COUNTS has the sizes of the arrays. Makes room in DATA for the arrays, except those that are larger than
+   ARRAY_MAX. Sets AT to the offsets of the arrays in DATA, and makes INFO a request to the kernel for these
    arrays. Returns 0 and sets *RET_BITS to the bits of the arrays; or -ENOMEM. */
 static int request_arrays(const struct bpf_prog_info *counts, struct bpf_prog_info *info, struct fr_buf *data,
 	size_t at[static FR_ARRAY_SIZE(arrays)], uint64_t *ret_bits)
@@ -108,8 +108,9 @@ static int request_arrays(const struct bpf_prog_info *counts, struct bpf_prog_in
 	return 0;
 }
 
-/* add_program() asks the kernel twice: first for COUNTS, then for INFO. Check that the program did not change
-   between the two calls: no array of INFO has more elements than COUNTS says, or elements of another size. */
+/* add_program() asks the kernel twice: first for COUNTS, then for INFO. Returns whether the program stayed
+   the same between the two calls: no array of INFO has more elements than COUNTS says, or elements of another
+   size. */
 static bool is_unchanged(const struct bpf_prog_info *counts, const struct bpf_prog_info *info, uint64_t bits)
 {
 	for (size_t i = 0; i < FR_ARRAY_SIZE(arrays); i++)
@@ -120,8 +121,8 @@ static bool is_unchanged(const struct bpf_prog_info *counts, const struct bpf_pr
 	return true;
 }
 
-/* Append an entry with the three parts HEAD, INFO and DATA, and count it. If the entry would make S too
-   large, leave the entry out. Returns 0 or -ENOMEM. */
+/* Appends an entry with the three parts HEAD, INFO and DATA, and counts it. If the entry would make S too
+   large, leaves the entry out. Returns 0 or -ENOMEM. */
 static int append_entry(struct section *s, const void *head, size_t head_len, const void *info,
 	size_t info_len, const struct fr_buf *data)
 {
@@ -137,7 +138,7 @@ static int append_entry(struct section *s, const void *head, size_t head_len, co
 	return fr_buf_append(b, data->data, data->len);
 }
 
-/* Append the program FD. A program that cannot be read is left out. If the program was appended, *RET_BTF is
+/* Appends the program FD. A program that cannot be read is left out. If the program was appended, *RET_BTF is
    the id of its BTF object, or 0 if it has none. Returns 0 or -ENOMEM. */
 static int add_program(int fd, struct section *programs, uint32_t *ret_btf)
 {
@@ -169,7 +170,7 @@ static int add_program(int fd, struct section *programs, uint32_t *ret_btf)
 	return r;
 }
 
-/* Append the BTF object ID. An object that cannot be read is left out. Returns 0 or -ENOMEM. */
+/* Appends the BTF object ID. An object that cannot be read is left out. Returns 0 or -ENOMEM. */
 static int add_btf(uint32_t id, struct section *btfs)
 {
 	_cleanup_close_ int fd = bpf_btf_get_fd_by_id(id);
@@ -201,7 +202,7 @@ static bool is_known(const uint32_t *ids, size_t n, uint32_t id)
 	return false;
 }
 
-/* Append all loaded programs (at most PROGRAMS_MAX), and each of their BTF objects once. Returns 0 or
+/* Appends all loaded programs (at most PROGRAMS_MAX), and each of their BTF objects once. Returns 0 or
    -ENOMEM. */
 static int collect(struct section *programs, struct section *btfs)
 {

@@ -5,6 +5,6 @@
 
 #include "perfdata/session.h"
 
-/* Set the feature sections BPF_PROG_INFO and BPF_BTF of S. If the kernel refuses to describe the programs, or
-   if no program is loaded, S does not get these sections. Returns 0 or -ENOMEM. */
+/* Sets the feature sections BPF_PROG_INFO and BPF_BTF of S. If the kernel refuses to describe the programs,
+   or if no program is loaded, S does not get these sections. Returns 0 or -ENOMEM. */
 int fr_dump_add_bpf(struct fr_session *s);

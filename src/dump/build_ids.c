@@ -74,7 +74,7 @@ struct fr_build_ids *fr_build_ids_free(struct fr_build_ids *b)
 	return NULL;
 }
 
-/* Find the entry of PATH, or add one. RET may be NULL. Returns 1 if the entry is new; 0 if it existed; or
+/* Finds the entry of PATH, or adds one. RET may be NULL. Returns 1 if the entry is new; 0 if it existed; or
    -ENOMEM. */
 static int find_or_add(/* NOLINT(readability-function-size): uthash's macros */
 	struct fr_build_ids *b, const char *path, struct entry **ret)
@@ -111,7 +111,7 @@ static int add_build_id(
 	return r == -ENOMEM ? r : 0;
 }
 
-/* Convert "/lib/…/snd-pcm.ko.xz" or "[snd_pcm]" to "snd_pcm", the name in /sys/module. */
+/* Converts "/lib/…/snd-pcm.ko.xz" or "[snd_pcm]" to "snd_pcm", the name in /sys/module. */
 static bool module_name(const char *path, char *ret, size_t size)
 {
 	const char *base = strrchr(path, '/');
@@ -129,7 +129,7 @@ static bool module_name(const char *path, char *ret, size_t size)
 	return true;
 }
 
-/* Add the build-id of the kernel or of a module. MAP is the name in the map record. */
+/* Adds the build-id of the kernel or of a module. MAP is the name in the map record. */
 static int collect_kernel(struct fr_build_ids *b, struct fr_session *s, const char *map)
 {
 	_cleanup_buf_ struct fr_buf notes = {0};
@@ -154,7 +154,7 @@ static int collect_kernel(struct fr_build_ids *b, struct fr_session *s, const ch
 		     : add_build_id(s, PERF_RECORD_MISC_KERNEL, -1, id, (size_t)r, kernel ? KERNEL_MAP : map);
 }
 
-/* Check whether the path of M names the file that M maps, so that a reader on this machine finds this file.
+/* Checks whether the path of M names the file that M maps, so that a reader on this machine finds this file.
    ID, of SIZE bytes, is the build-id that the file must have. If SIZE is 0 or less, the file may have any
    build-id. Returns 1 if the path names this file; 0 if it names another file; or a negative errno. */
 static int check_path(const struct fr_record_mmap2 *m, const uint8_t *id, int size)
@@ -171,7 +171,7 @@ static int check_path(const struct fr_record_mmap2 *m, const uint8_t *id, int si
 	return size <= 0 || (fr_build_id_read(fd, now) == size && memcmp(id, now, (size_t)size) == 0);
 }
 
-/* Append a copy of M with the name "PATH (deleted)", which no file has. The kernel uses such names for maps
+/* Appends a copy of M with the name "PATH (deleted)", which no file has. The kernel uses such names for maps
    of deleted files. ID is the build-id of the file, or NULL. */
 static int append_renamed(const struct fr_record_mmap2 *m, const uint8_t *id, size_t size, struct fr_buf *ret)
 {
@@ -212,7 +212,7 @@ static bool keeps_path(const struct entry *e, const struct fr_record_mmap2 *m, c
 	return here < 0 && size > 0 && !e->has_file;
 }
 
-/* Call this if M maps the file that keeps the path. Check whether M maps another version of the file. There
+/* Call this if M maps the file that keeps the path. Returns whether M maps another version of the file. There
    are two versions if somebody wrote to the file between two maps of it. The check does not read the file,
    because there can be many maps. */
 static bool is_other_version(struct fr_build_ids *b, const struct entry *e, const struct fr_record_mmap2 *m,
@@ -223,7 +223,7 @@ static bool is_other_version(struct fr_build_ids *b, const struct entry *e, cons
 	       (*size != e->id_len || memcmp(id, e->id, (size_t)e->id_len) != 0);
 }
 
-/* Remember that the file of M keeps the path. If this is the first file of the path, add its build-id to
+/* Remembers that the file of M keeps the path. If this is the first file of the path, adds its build-id to
    S. */
 static int keep_path(
 	struct fr_session *s, struct entry *e, const struct fr_record_mmap2 *m, const uint8_t *id, int size)
@@ -239,7 +239,7 @@ static int keep_path(
 	return first ? add_build_id(s, PERF_RECORD_MISC_USER, -1, id, (size_t)size, m->filename) : 0;
 }
 
-/* Collect the build-id of the file that M maps; the record M has no build-id. A reader has one object for
+/* Collects the build-id of the file that M maps; the record M has no build-id. A reader has one object for
    each path, with one build-id: from the feature section, or from the file that has the path when the reader
    runs. So two files in a dump must not have the same path. */
 static int collect_by_file(struct fr_build_ids *b, struct fr_session *s, const struct fr_record_mmap2 *m,

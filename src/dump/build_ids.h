@@ -18,7 +18,7 @@ struct fr_build_ids;
 int fr_build_ids_new(bool vdso, struct fr_early_ids *early, struct fr_build_ids **ret);
 struct fr_build_ids *fr_build_ids_free(struct fr_build_ids *b);
 
-/* Add the new build-ids of RECORDS to the feature BUILD_ID of S. RECORDS are whole records in the common
+/* Adds the new build-ids of RECORDS to the feature BUILD_ID of S. RECORDS are whole records in the common
    layout (perfdata/record.h). The function stops at bytes that are not a whole record. Build-ids come from
    MMAP2 records, from mapped files, from the vdso, and for the kernel from /sys/kernel/notes and /sys/module.
    EARLY (see fr_build_ids_new()) finds or reads the build-ids of mapped files. In a dump, a path can name

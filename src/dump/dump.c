@@ -75,7 +75,7 @@ static void make_name(struct dump *x)
 	fr_dump_name(wall + x->later_us * FR_NSEC_PER_USEC, x->result.name);
 }
 
-/* Choose the first free name for the dump. The dump is written to a temporary file, which publish() renames
+/* Chooses the first free name for the dump. The dump is written to a temporary file, which publish() renames
    at the end. But the directory NAME.jit gets its name before that, so the name has to be chosen before the
    file is written. */
 static void choose_name(struct dump *x)
@@ -109,7 +109,7 @@ static int open_file(struct dump *x, struct fr_diag *d)
 	return fr_writer_new(x->fd, &writer, &x->writer, d);
 }
 
-/* Remove from x->since the records that are later than the window. */
+/* Removes from x->since the records that are later than the window. */
 static int filter_since(struct dump *x)
 {
 	struct fr_section_kept kept;
@@ -127,8 +127,8 @@ static int collect_build_ids(struct dump *x, const struct fr_buf *records, struc
 	return fr_build_ids_collect(x->build_ids, &x->session, records->data, records->len, ret_follow);
 }
 
-/* Get the tail model (x->state), and the side-band since the low watermark (x->since). Both buffers have map
-   records. Collect the build-ids of the files in these map records, and make the map records that the dump
+/* Gets the tail model (x->state), and the side-band since the low watermark (x->since). Both buffers have map
+   records. Collects the build-ids of the files in these map records, and makes the map records that the dump
    adds (x->maps). The records of the tail model get a time that is older than the time of each later
    record. */
 static int add_model(struct dump *x, struct fr_diag *d)
@@ -169,7 +169,7 @@ static int new_jit(struct dump *x)
 	return fr_jit_new(&config, &x->jit);
 }
 
-/* Add the trigger samples and their event. If there are no trigger samples, the file does not have the
+/* Adds the trigger samples and their event. If there are no trigger samples, the file does not have the
    event. */
 static int add_trigger_samples(struct dump *x)
 {
@@ -290,7 +290,7 @@ static int publish(struct dump *x, struct fr_diag *d)
 		d, r, fr_file_system_hint(r), "cannot give %s its name in %s", x->result.name, dir);
 }
 
-/* Report which file system refused the dump, how much space the dump needs, and how much is free. */
+/* Reports which file system refused the dump, how much space the dump needs, and how much is free. */
 static int report_failure(const struct dump *x, int code, struct fr_diag *d)
 {
 	char dir[PATH_MAX], fs[PATH_MAX], need[FR_UNIT_SIZE], have[FR_UNIT_SIZE];

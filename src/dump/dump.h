@@ -9,7 +9,7 @@
  *   header, ids, attrs │ process model │ FINISHED_ROUND │ later side-band, frames │ features
  *
  * The records before the first FINISHED_ROUND are the process model, uncompressed: they describe the
- * processes, threads and maps at the begin of the dump. flightrec-merge can leave these records out if it
+ * processes, threads and maps at the beginning of the dump. flightrec-merge can leave these records out if it
  * also reads perf.data.auxiliary, which has all side-band (records that are not samples). The later side-band
  * is newer than the process model, but the ring has already evicted it. A dump also has uncompressed records
  * that do not come from the ring: map records of the objects in NAME.jit/ (jit/jit.h), and trigger samples
@@ -19,7 +19,7 @@
 
 #include "dump/params.h"
 
-/* Write SNAPSHOT (borrowed) as a dump. Each frame is unpinned (the ring can then evict it) when it has been
+/* Writes SNAPSHOT (borrowed) as a dump. Each frame is unpinned (the ring can then evict it) when it has been
    read. META (borrowed) is the content of the sidecar: causes, losses and so on. The function adds members
    that describe the file, and writes META to NAME.json. If the name is taken, the time in the name becomes
    the next free microsecond. Returns 0 and fills RET, also if only the sidecar could not be written. If the

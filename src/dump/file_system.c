@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Describe the mount in LINE of /proc/self/mountinfo: "ID PARENT MAJ:MIN ROOT POINT OPTIONS … - TYPE SOURCE
+/* Describes the mount in LINE of /proc/self/mountinfo: "ID PARENT MAJ:MIN ROOT POINT OPTIONS … - TYPE SOURCE
    OPTIONS". */
 static void describe_mount(const char *line, char *ret, size_t size)
 {

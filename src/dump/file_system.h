@@ -7,11 +7,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Describe the mount of the file FD: write a text like "ext4 /dev/vda1 on /var" to RET. If the mount is
+/* Describes the mount of the file FD: writes a text like "ext4 /dev/vda1 on /var" to RET. If the mount is
    unknown, the text is "its file system". */
 void fr_file_system_describe(int fd, char *ret, size_t size);
 /* Returns the bytes of disk that the file FD occupies, or 0 if they are unknown. */
 uint64_t fr_file_allocated_bytes(int fd);
-/* CODE is the negative errno of a failed write. Returns a hint what a person can do, in static storage; or
-   NULL. */
+/* CODE is the negative errno of a failed write. Returns a hint about what a person can do, in static storage;
+   or NULL. */
 const char *fr_file_system_hint(int code);

@@ -132,7 +132,7 @@ static int write_compressed(struct fr_frames *f, const void *zstd, size_t len, s
 	return fr_file_write_frame(f->out, zstd, len);
 }
 
-/* Write the LEN bytes of f->raw. Compress them if the dump is compressed; if zstd fails, write them
+/* Writes the LEN bytes of f->raw. Compresses them if the dump is compressed; if zstd fails, writes them
    uncompressed. */
 static int write_raw(struct fr_frames *f, size_t len)
 {
@@ -146,8 +146,8 @@ static int write_raw(struct fr_frames *f, size_t len)
 	return write_compressed(f, f->packed, n, len);
 }
 
-/* Find the files and the run-time code that the side-band in f->raw maps: collect build-ids and append map
-   records to f->jit_maps. Returns 0 or a negative errno. */
+/* Finds the files and the run-time code that the side-band in f->raw maps: collects build-ids, and appends
+   map records to f->jit_maps. Returns 0 or a negative errno. */
 static int collect_names(struct fr_frames *f, size_t len)
 {
 	int r = fr_build_ids_collect(f->build_ids, f->session, f->raw, len, &f->jit_maps);
@@ -155,8 +155,8 @@ static int collect_names(struct fr_frames *f, size_t len)
 	return r < 0 ? r : fr_jit_append_maps(f->jit, f->raw, len, &f->jit_maps);
 }
 
-/* Write the records of S that belong to the dump. Returns 0; 1 if the section is damaged, and no record of it
-   is written; or a negative errno. */
+/* Writes the records of S that belong to the dump. Returns 0; 1 if the section is damaged, and no record of
+   it is written; or a negative errno. */
 static int write_section(struct fr_frames *f, const struct section *s)
 {
 	enum coverage coverage = coverage_of(s);
@@ -185,7 +185,7 @@ static int write_section(struct fr_frames *f, const struct section *s)
 	return r == -EBADMSG ? 1 : r;
 }
 
-/* Write the records that this dump adds between the two sections of a frame: after the side-band, and before
+/* Writes the records that this dump adds between the two sections of a frame: after the side-band, and before
    the samples that need these records. No such record is later than LAST_NS, the newest time in the frame. At
    a FINISHED_ROUND, a reader delivers the records up to a time that it has already seen. A record that is
    later than the frame would make this time too late: the reader would deliver samples before it has read

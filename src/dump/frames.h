@@ -36,8 +36,8 @@ struct fr_frames_plan {
 	uint64_t bytes; /* estimated size of the records in the file */
 };
 
-/* Read the headers of all frames of SNAPSHOT. The frames stay pinned, and the next fr_snapshot_next() returns
-   the oldest frame again. */
+/* Reads the headers of all frames of SNAPSHOT. The frames stay pinned, and the next fr_snapshot_next()
+   returns the oldest frame again. */
 void fr_frames_plan(
 	struct fr_snapshot *snapshot, const struct fr_dump_params *params, struct fr_frames_plan *ret);
 
@@ -47,6 +47,6 @@ int fr_frames_init(struct fr_frames *f, const struct fr_dump_params *params, str
 	struct fr_trigger_samples *trigger_samples, struct fr_dump_result *result);
 void fr_frames_deinit(struct fr_frames *f);
 
-/* Write the records of FRAME that belong to the dump: the samples in the window, and the side-band up to the
+/* Writes the records of FRAME that belong to the dump: the samples in the window, and the side-band up to the
    end of the window. If a section is damaged, it is left out and counted. Returns 0 or a negative errno. */
 int fr_frames_write(struct fr_frames *f, const struct fr_frame *frame);

@@ -23,7 +23,7 @@ enum fr_name {
    has no time. */
 enum fr_name fr_name_kind(const char *name, uint64_t *ret_ns);
 
-/* Write "perf.data.sample.TIME" for the wall time REALTIME_NS into RET. */
+/* Writes "perf.data.sample.TIME" for the wall time REALTIME_NS into RET. */
 void fr_dump_name(uint64_t realtime_ns, char ret[static FR_DUMP_NAME_SIZE]);
 
 struct fr_named_file {
@@ -32,6 +32,6 @@ struct fr_named_file {
 	uint64_t time_ns; /* wall time in the name; for perf.data, its modification time */
 };
 
-/* List the files of DIRFD whose kind is in KINDS, oldest first. The caller frees *RET. The function can wait
+/* Lists the files of DIRFD whose kind is in KINDS, oldest first. The caller frees *RET. The function can wait
    for a disk. Returns 0 or a negative errno. */
 int fr_names_list(int dirfd, unsigned kinds, struct fr_named_file **ret, size_t *ret_n);

@@ -41,7 +41,7 @@ struct fr_retention_disk {
    for MaxUse=, and 15 % for KeepFree=, each at most FR_RETENTION_CAP. */
 struct fr_retention fr_retention_resolve(const struct fr_retention *r, uint64_t disk_size);
 
-/* Set `remove` in each of the N FILES (oldest first): true if the dump has to be removed because of the
+/* Sets `remove` in each of the N FILES (oldest first): true if the dump has to be removed because of the
    limits R. R is a result of fr_retention_resolve(). Returns whether, after these removals, all limits hold
    and the dump that is about to be written fits. */
 bool fr_retention_choose(const struct fr_retention *r, const struct fr_retention_disk *disk,

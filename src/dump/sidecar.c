@@ -11,7 +11,7 @@
 
 #define SIDECAR_VERSION 1
 
-/* Add the time from the first to the last sample. If the dump has no samples, add the window of the
+/* Adds the time from the first to the last sample. If the dump has no samples, adds the window of the
    request. */
 static bool add_window(cJSON *meta, const struct fr_dump_params *p, const struct fr_dump_result *r)
 {

@@ -5,6 +5,6 @@
 
 #include "dump/params.h"
 
-/* Add the members that describe the dump to META, and write META to the file NAME.json. Returns 0 or a
+/* Adds the members that describe the dump to META, and writes META to the file NAME.json. Returns 0 or a
    negative errno. */
 int fr_sidecar_write(cJSON *meta, const struct fr_dump_params *params, const struct fr_dump_result *result);

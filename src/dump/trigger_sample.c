@@ -73,9 +73,10 @@ static uint64_t find_free_tracepoint(const struct fr_session *s)
 	return id;
 }
 
-/* Give our event a call chain if and only if another event has one. If other events have call chains and ours
-   has none, perf report shows our samples with the stack of the previous sample. If only our event had one,
-   perf report would show stacks for all events. */
+/* Returns PERF_SAMPLE_CALLCHAIN if another event has a call chain, and 0 otherwise: our event has a call
+   chain if and only if another event has one. If other events have call chains and ours has none, perf report
+   shows our samples with the stack of the previous sample. If only our event had one, perf report would show
+   stacks for all events. */
 static uint64_t callchain_bit(const struct fr_session *s)
 {
 	uint64_t types = 0;
@@ -130,7 +131,7 @@ int fr_trigger_samples_add_event(struct fr_session *s)
 	return r < 0 ? r : fr_feature_set_event_desc(s);
 }
 
-/* Append TEXT, at most MAX bytes of it, to RAW. Control characters become blanks, because any program can
+/* Appends TEXT, at most MAX bytes of it, to RAW. Control characters become blanks, because any program can
    have chosen the text. */
 static void append_text(struct builder *raw, uint32_t *ret_location, const char *text, size_t max)
 {
@@ -149,7 +150,7 @@ static const char *or_empty(const char *text)
 	return text ? text : "";
 }
 
-/* Format the line that perf script prints for S. */
+/* Formats the line that perf script prints for S. */
 static void format_line(const struct fr_trigger_sample *s, char *ret, size_t size)
 {
 	const char *reason = or_empty(s->reason), *detail = or_empty(s->detail),

@@ -24,14 +24,14 @@ struct fr_trigger_samples {
 	uint64_t n;	       /* number of records */
 };
 
-/* Add the event "flightrec:trigger" to S as its last event, with its format and description. Returns 0 or a
+/* Adds the event "flightrec:trigger" to S as its last event, with its format and description. Returns 0 or a
    negative errno. */
 int fr_trigger_samples_add_event(struct fr_session *s);
-/* Make the records of the N SAMPLES (borrowed). S must have the event "flightrec:trigger" as its last event.
+/* Makes the records of the N SAMPLES (borrowed). S must have the event "flightrec:trigger" as its last event.
    Returns 0 or -ENOMEM. */
 int fr_trigger_samples_init(struct fr_trigger_samples *t, const struct fr_session *s,
 	const struct fr_trigger_sample *samples, size_t n);
 void fr_trigger_samples_deinit(struct fr_trigger_samples *t);
-/* Write to OUT the records up to the time UNTIL_NS that have not been written yet. Returns 0 or a negative
+/* Writes to OUT the records up to the time UNTIL_NS that have not been written yet. Returns 0 or a negative
    errno. */
 int fr_trigger_samples_write(struct fr_trigger_samples *t, struct fr_file_writer *out, uint64_t until_ns);

@@ -84,8 +84,8 @@ static int listing_init(struct listing *l, int dirfd)
 	return l->files ? 0 : -ENOMEM;
 }
 
-/* Visit the file or directory NAME, and the content of the directory down to DEPTH_MAX levels, without
-   following links. If REMOVE is true, also remove what is visited. Returns how many bytes of the disk the
+/* Visits the file or directory NAME, and the content of the directory down to DEPTH_MAX levels, without
+   following links. If REMOVE is true, also removes what is visited. Returns how many bytes of the disk the
    visited files and directories take. ERROR (may be NULL) gets the negative errno of the last failed
    removal. */
 static uint64_t walk_tree(int parent, const char *name, bool remove, unsigned depth, int *error)
@@ -110,7 +110,7 @@ static uint64_t walk_tree(int parent, const char *name, bool remove, unsigned de
 	return bytes;
 }
 
-/* Visit the dump NAME, its sidecar and its directory of run-time code. If REMOVE is true, also remove them,
+/* Visits the dump NAME, its sidecar and its directory of run-time code. If REMOVE is true, also removes them,
    the dump first. If a crash interrupts the removal, remove_orphan() later finds the remaining files by their
    names. Returns how many bytes of the disk the dump, its sidecar and its directory take. */
 static uint64_t walk_dump(int dirfd, const char *name, bool remove, int *error)
@@ -143,7 +143,7 @@ static int report_removed(struct fr_vacuum_report *ret, const char *name, uint64
 	return 0;
 }
 
-/* Remove the directory MERGED_JIT if there is no merged file any more. Returns the number of freed bytes. */
+/* Removes the directory MERGED_JIT if there is no merged file any more. Returns the number of freed bytes. */
 static uint64_t remove_unused_merged_jit(int dirfd)
 {
 	_cleanup_free_ struct fr_named_file *merged = NULL;
@@ -154,7 +154,8 @@ static uint64_t remove_unused_merged_jit(int dirfd)
 	return walk_tree(dirfd, MERGED_JIT, true, 0, NULL);
 }
 
-/* Remove the chosen dumps. If a dump cannot be removed, go on with the next one. Returns the first error. */
+/* Removes the chosen dumps. If a dump cannot be removed, goes on with the next one. Returns the first
+   error. */
 static int remove_chosen(int dirfd, const struct listing *l, struct fr_vacuum_report *ret)
 {
 	bool merged = false;
@@ -181,7 +182,7 @@ static int remove_chosen(int dirfd, const struct listing *l, struct fr_vacuum_re
 	return r;
 }
 
-/* Check whether a dump remains that needs this auxiliary file. The time in the name of an auxiliary file is
+/* Returns whether a dump remains that needs this auxiliary file. The time in the name of an auxiliary file is
    the end of its recording. So the dumps of this recording are not newer than this time, and not older than
    the time of the previous auxiliary file. */
 static bool is_needed(const struct listing *l, size_t auxiliary)
@@ -224,9 +225,10 @@ static int measure(int dirfd, const struct listing *l, uint64_t keep_from_ns, st
 	return 0;
 }
 
-/* Choose the dumps to remove. If a dump is about to be written and not all limits can hold, ignore MaxUse=
-   and KeepFree=: choose only as many dumps as MaxFiles=, MaxAge= and the room for the new dump require. If
-   the new dump does not fit even without all old dumps, choose none. Returns whether all limits will hold. */
+/* Chooses the dumps to remove. If a dump is about to be written and not all limits can hold, ignores MaxUse=
+   and KeepFree=: chooses only as many dumps as MaxFiles=, MaxAge= and the room for the new dump require. If
+   the new dump does not fit even after the removal of all old dumps, chooses none. Returns whether all limits
+   will hold. */
 static bool choose(
 	const struct fr_retention *limits, const struct fr_retention_disk *disk, const struct listing *l)
 {
@@ -276,7 +278,7 @@ int fr_vacuum(int dirfd, const struct fr_retention *limits, uint64_t need_bytes,
 	return fr_fail_errno(d, r, fr_file_system_hint(r), "cannot remove old dumps of %s", dir);
 }
 
-/* Copy NAME without SUFFIX to RET. Returns whether NAME ends with SUFFIX and the rest is the name of a
+/* Copies NAME without SUFFIX to RET. Returns whether NAME ends with SUFFIX and the rest is the name of a
    dump. */
 static bool find_dump_name(const char *name, const char *suffix, char ret[static NAME_MAX + 1])
 {
@@ -310,8 +312,8 @@ int fr_vacuum_remove(int dirfd, const char *name, struct fr_vacuum_report *ret, 
 	return report_removed(ret, base, bytes);
 }
 
-/* Remove NAME if it is the sidecar or the directory of a dump that does not exist: an interrupted removal
-   left it. */
+/* Removes NAME if it is the sidecar or the directory of a dump that does not exist: an interrupted removal
+   has left it. */
 static void remove_orphan(int dirfd, const char *name)
 {
 	char dump[NAME_MAX + 1];

@@ -27,9 +27,9 @@ void fr_vacuum_report_deinit(struct fr_vacuum_report *r);
 /* Returns what was removed, as the JSON reply to a call of the control socket. The caller deletes it. */
 cJSON *fr_vacuum_json(const struct fr_vacuum_report *r);
 
-/* Apply LIMITS to the directory DIRFD. NEED_BYTES is the size of a dump that is about to be written, or 0. If
-   the wall time in the name of a dump is KEEP_FROM_NS or later, the dump is not removed. If KEEP_FROM_NS is
-   UINT64_MAX, all dumps can be removed. If not all limits can hold and NEED_BYTES is not 0, MaxUse= and
+/* Applies LIMITS to the directory DIRFD. NEED_BYTES is the size of a dump that is about to be written, or 0.
+   If the wall time in the name of a dump is KEEP_FROM_NS or later, the dump is not removed. If KEEP_FROM_NS
+   is UINT64_MAX, all dumps can be removed. If not all limits can hold and NEED_BYTES is not 0, MaxUse= and
    KeepFree= are ignored: this function removes only as many dumps as MaxFiles=, MaxAge= and the room for the
    new dump require. It removes no dump if the new dump does not fit even after the removal of all old dumps.
    The caller zeroes RET (may be NULL) before the first call. Each call adds to `removed` and `freed_bytes`,
@@ -37,12 +37,12 @@ cJSON *fr_vacuum_json(const struct fr_vacuum_report *r);
 int fr_vacuum(int dirfd, const struct fr_retention *limits, uint64_t need_bytes, uint64_t keep_from_ns,
 	struct fr_vacuum_report *ret, struct fr_diag *d);
 
-/* Remove the dump NAME with its other files, and add it to RET. NAME is "perf.data.sample.TIME" or
+/* Removes the dump NAME with its other files, and adds it to RET. NAME is "perf.data.sample.TIME" or
    "perf.data.TIME", and may end with ".json". Returns 0; or a negative errno, with a message in D: -EINVAL if
    NAME is not the name of a dump, -ENOENT if there is no such dump. */
 int fr_vacuum_remove(int dirfd, const char *name, struct fr_vacuum_report *ret, struct fr_diag *d);
 
-/* Remove the files that a killed recorder left: temporary files, and each sidecar and directory NAME.jit
+/* Removes the files that a killed recorder left: temporary files, and each sidecar and directory NAME.jit
    whose dump does not exist. The caller must hold the lock of perf.data.auxiliary, so that no other recorder
    writes here, and must not have written a dump yet. Returns the number of removed temporary files, or a
    negative errno. */

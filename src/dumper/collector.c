@@ -72,7 +72,7 @@ static void keep_objects(struct fr_collector *c, const struct fr_hits *hits, con
 		(unsigned long long)missed);
 }
 
-/* If the recorder's directory was replaced, open the cache in the new directory. If the cache cannot be
+/* If the recorder's directory was replaced, opens the cache in the new directory. If the cache cannot be
    opened, the copies fail, too, and the thread reports the error of a copy. */
 static void follow_directory(struct fr_collector *c)
 {

@@ -17,16 +17,16 @@
 
 struct fr_collector;
 
-/* Start the thread. Returns 0; or a negative errno, with a message in D. */
+/* Starts the thread. Returns 0; or a negative errno, with a message in D. */
 int fr_collector_start(
 	const struct fr_object_cache_config *config, struct fr_collector **ret, struct fr_diag *d);
-/* Collect the object files of the queued dumps, but for at most about 10 s. Then end the thread and free C. C
-   may be NULL. Returns NULL. */
+/* Collects the object files of the queued dumps, but for at most about 10 s. Then ends the thread and frees
+   C. C may be NULL. Returns NULL. */
 struct fr_collector *fr_collector_stop(struct fr_collector *c);
 
 pid_t fr_collector_tid(const struct fr_collector *c);
-/* Put the dump NAME into the queue, so that the thread collects its object files. If the queue is full, count
-   the dump as dropped. C may be NULL. Any thread may call the function. */
+/* Puts the dump NAME into the queue, so that the thread collects its object files. If the queue is full,
+   counts the dump as dropped. C may be NULL. Any thread may call the function. */
 void fr_collector_submit(struct fr_collector *c, const char *name);
 
 struct fr_collector_stats {

@@ -28,7 +28,7 @@ int fr_destination_open(const char *path, int *ret, struct fr_diag *d)
 	return 0;
 }
 
-/* Check whether this process may give files to GID. Without CAP_CHOWN, its user has to be a member of the
+/* Returns whether this process may give files to GID. Without CAP_CHOWN, its user has to be a member of the
    group. */
 static bool may_give_to(gid_t gid)
 {

@@ -8,8 +8,8 @@
 
 #include <sys/types.h>
 
-/* Open the directory PATH, and check that this process may write there. Returns 0; or a negative errno, with
-   a message in D. */
+/* Opens the directory PATH, and checks that this process may write there. Returns 0; or a negative errno,
+   with a message in D. */
 int fr_destination_open(const char *path, int *ret, struct fr_diag *d);
 /* Returns the id of the group NAME. Returns (gid_t)-1 if NAME is empty or unknown, or if this process may not
    give files to the group. */

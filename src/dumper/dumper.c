@@ -20,7 +20,7 @@ struct fr_dumper_settings fr_dumper_settings(struct fr_dumper *p)
 	return settings;
 }
 
-/* Take the first job whose `ready_ns` has passed. If the dumper stops, take the first job without regard to
+/* Takes the first job whose `ready_ns` has passed. If the dumper stops, takes the first job without regard to
    `ready_ns`. Returns NULL if there is no such job. */
 static struct fr_dump_job *take_ready(struct fr_dumper *p) FR_REQUIRES(p->lock)
 {

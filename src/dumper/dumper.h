@@ -63,10 +63,10 @@ struct fr_dumper_config {
 	void *ctx;
 };
 
-/* Start the dumper thread. The thread first removes the unfinished files that a killed recorder left, and
+/* Starts the dumper thread. The thread first removes the unfinished files that a killed recorder left, and
    applies the limits. Returns 0; or a negative errno, with a message in D. */
 int fr_dumper_start(const struct fr_dumper_config *config, struct fr_dumper **ret, struct fr_diag *d);
-/* Let the thread run all jobs that wait, also before the ends of their post-trigger times (the times after
+/* Lets the thread run all jobs that wait, also before the ends of their post-trigger times (the times after
    the trigger that their windows cover). The thread then tries to write the kept dump a last time, and ends.
    fr_dumper_reap() still returns the jobs. P may be NULL. */
 void fr_dumper_stop(struct fr_dumper *p);
@@ -80,12 +80,12 @@ int fr_dumper_done_fd(const struct fr_dumper *p);
 
 /* The following functions are for the main thread, except fr_dumper_stats(), which any thread may call. */
 
-/* Add JOB. RET_ID may be NULL. Returns 0 if JOB (consumed) waits now: *RET_ID is the id of JOB. Returns 1 if
+/* Adds JOB. RET_ID may be NULL. Returns 0 if JOB (consumed) waits now: *RET_ID is the id of JOB. Returns 1 if
    the cause of JOB (consumed) was added to a dump that waits already: *RET_ID is the id of that dump. On
    failure, the caller still owns JOB: -EAGAIN if the queue is full; -EDQUOT if the user of JOB already has
    FR_DUMPER_PER_USER_MAX places, or all users have FR_DUMPER_USERS_MAX places together; or -ENOMEM. */
 int fr_dumper_submit(struct fr_dumper *p, struct fr_dump_job *job, uint64_t *ret_id);
-/* Add CAUSE (JSON), which happened at TIME_NS, to an automatic dump that waits, if its window contains
+/* Adds CAUSE (JSON), which happened at TIME_NS, to an automatic dump that waits, if its window contains
    TIME_NS or ended at most FR_DUMPER_TOGETHER_NS before TIME_NS. ASKED is the window that the trigger of
    CAUSE asks for. The window of the dump grows: it then covers TIME_NS and the time that ASKED wants before
    TIME_NS. If TIME_NS is at most FR_DUMPER_TOGETHER_NS after the first trigger of the dump, the window also
@@ -93,7 +93,7 @@ int fr_dumper_submit(struct fr_dumper *p, struct fr_dump_job *job, uint64_t *ret
    Returns -ENOENT if there is no such dump, or if each such dump has FR_DUMPER_COALESCE_MAX causes. */
 int fr_dumper_coalesce(struct fr_dumper *p, cJSON *cause, const struct fr_dump_asked *asked, uint64_t time_ns,
 	uint64_t *ret_id);
-/* Cancel the dump ID, which waits. UID 0 may cancel any dump. Another user may cancel their own dump, if it
+/* Cancels the dump ID, which waits. UID 0 may cancel any dump. Another user may cancel their own dump, if it
    has no cause of another user. Returns 0, and the caller owns *RET, the job of the dump. On failure, returns
    one of these values, with a message in D: -ENOENT if no dump with this ID waits, or if the recorder ends
    after the dump; -EBUSY if the dump is being written; -EPERM if UID may not cancel the dump. */
@@ -105,7 +105,7 @@ int fr_dumper_cancel(
 cJSON *fr_dumper_waiting(struct fr_dumper *p);
 /* Returns the oldest finished job, which the caller frees, or NULL. */
 struct fr_dump_job *fr_dumper_reap(struct fr_dumper *p);
-/* Use a copy of S (the events of the recording) for all dumps whose snapshot has not been made yet.
+/* Uses a copy of S (the events of the recording) for all dumps whose snapshot has not been made yet.
    STRIP_ROUNDS is as in struct fr_dump_params. Returns 0 or -ENOMEM. */
 int fr_dumper_set_session(struct fr_dumper *p, const struct fr_session *s, bool strip_rounds);
 void fr_dumper_set(struct fr_dumper *p, const struct fr_dumper_settings *settings);

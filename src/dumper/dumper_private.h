@@ -46,10 +46,10 @@ struct fr_dumper_settings fr_dumper_settings(struct fr_dumper *p);
 
 /* The functions of run.c are for the dumper thread. This function runs JOB, and sets its outcome. */
 void fr_dumper_run(struct fr_dumper *p, struct fr_dump_job *job);
-/* Apply the limits. The thread calls this at its start, and then every hour. If FIRST is true, also remove
+/* Applies the limits. The thread calls this at its start, and then every hour. If FIRST is true, also removes
    the files that a killed recorder left. */
 void fr_dumper_tidy(struct fr_dumper *p, bool first);
-/* Write SNAPSHOT (borrowed) with the events of SESSION, as JOB says. MODEL gets P as its context. Returns 0
+/* Writes SNAPSHOT (borrowed) with the events of SESSION, as JOB says. MODEL gets P as its context. Returns 0
    or a negative errno. */
 int fr_dumper_write(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snapshot *snapshot,
 	const struct fr_session *session, fr_dump_model model);
@@ -63,10 +63,10 @@ int fr_dumper_model(void *p, uint64_t low_watermark_ns, uint64_t time_ns, struct
    kept, for example without memory, the caller still owns *SNAPSHOT, and the outcome of JOB does not
    change. */
 void fr_kept_take(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snapshot **snapshot);
-/* Try to write the kept dump again. If that fails and LAST is true, give up the kept dump. If the kept dump
-   has become a file or has been given up, returns its job, which the caller then owns. Otherwise returns
+/* Tries to write the kept dump again. If that fails and LAST is true, gives up the kept dump. If the kept
+   dump has become a file or has been given up, returns its job, which the caller then owns. Otherwise returns
    NULL. */
 struct fr_dump_job *fr_kept_retry(struct fr_dumper *p, bool last);
-/* In dumper.c. Pass JOB to the main loop. COUNTED is true if JOB has a place in the queue: this place becomes
-   free. */
+/* In dumper.c. Passes JOB to the main loop. COUNTED is true if JOB has a place in the queue: this place
+   becomes free. */
 void fr_dumper_finish(struct fr_dumper *p, struct fr_dump_job *job, bool counted);

@@ -70,7 +70,7 @@ struct fr_dump_job {
 
 /* Returns a job of KIND with zeros in all other members, or NULL if there is no memory. */
 struct fr_dump_job *fr_dump_job_new(enum fr_job_kind kind);
-/* Add CALLER to the calls that wait for JOB. Returns 0 or -ENOMEM. */
+/* Adds CALLER to the calls that wait for JOB. Returns 0 or -ENOMEM. */
 int fr_dump_job_add_caller(struct fr_dump_job *job, void *caller);
 /* JOB may be NULL. The callers are not freed. Returns NULL. */
 struct fr_dump_job *fr_dump_job_free(struct fr_dump_job *job);

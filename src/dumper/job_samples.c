@@ -30,7 +30,7 @@ static int int_of(const cJSON *cause, const char *name)
 	return (int)FR_MIN(u64_of(cause, name), (uint64_t)INT_MAX);
 }
 
-/* Write "12.3ms", without the blank of "12.3 ms": programs split the line of the sample at blanks. */
+/* Writes "12.3ms", without the blank of "12.3 ms": programs split the line of the sample at blanks. */
 static const char *format_value(const char *unit, uint64_t value, char to[static FR_CAUSE_VALUE_SIZE])
 {
 	size_t n = 0;

@@ -14,7 +14,7 @@ struct fr_job_samples {
 	struct fr_job_sample_texts *texts;
 };
 
-/* Make one sample for each item of "causes" in META that has a time (monotonic_ns), and for each item of
+/* Makes one sample for each item of "causes" in META that has a time (monotonic_ns), and for each item of
    "frequency_steps" in META that is in the window. RET borrows the texts of META. Returns 0 or -ENOMEM. */
 int fr_job_samples_init(struct fr_job_samples *ret, const cJSON *meta);
 void fr_job_samples_deinit(struct fr_job_samples *s);

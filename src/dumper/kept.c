@@ -13,7 +13,7 @@
 
 #define RETRY_NS (10 * FR_NSEC_PER_SEC)
 
-/* Publish the numbers of the kept dump. N_LOST is the number of samples that were given up since the last
+/* Publishes the numbers of the kept dump. N_LOST is the number of samples that were given up since the last
    call. */
 static void update_stats(struct fr_dumper *p, uint64_t n_lost)
 {
@@ -32,8 +32,8 @@ static void update_stats(struct fr_dumper *p, uint64_t n_lost)
 	fr_unlock(&p->lock);
 }
 
-/* For each process that exited at SINCE_NS or later, keep its perf map (a file with the names of run-time
-   code) open. If SINCE_NS is UINT64_MAX, keep no perf map open for a kept dump. */
+/* For each process that exited at SINCE_NS or later, keeps its perf map (a file with the names of run-time
+   code) open. If SINCE_NS is UINT64_MAX, keeps no perf map open for a kept dump. */
 static void keep_jit_files(struct fr_dumper *p, uint64_t since_ns)
 {
 	if (p->config.jit_open_files)
@@ -50,7 +50,7 @@ static void forget(struct fr_dumper *p)
 	p->kept = (struct fr_kept){0};
 }
 
-/* Copy JOB for a later write. The copy has no callers, because the callers of JOB get their answer now. */
+/* Copies JOB for a later write. The copy has no callers, because the callers of JOB get their answer now. */
 static struct fr_dump_job *copy_job(const struct fr_dump_job *job)
 {
 	struct fr_dump_job *copy = fr_dump_job_new(FR_JOB_DUMP);
@@ -68,7 +68,7 @@ static struct fr_dump_job *copy_job(const struct fr_dump_job *job)
 	return copy;
 }
 
-/* Copy the tail model, and count the samples of SNAPSHOT. Call this while the oldest frame of SNAPSHOT is
+/* Copies the tail model, and counts the samples of SNAPSHOT. Call this while the oldest frame of SNAPSHOT is
    pinned, because its eviction would change the tail model. */
 static int copy_model(struct fr_dumper *p, struct fr_snapshot *snapshot, struct fr_kept *k)
 {
@@ -87,7 +87,7 @@ static int copy_model(struct fr_dumper *p, struct fr_snapshot *snapshot, struct 
 		p, fr_snapshot_low_watermark(snapshot), oldest_ns ? oldest_ns - 1 : 0, &k->state, &k->since);
 }
 
-/* Retain SNAPSHOT, and copy its tail model and the session to K. *RET_LOST gets the number of samples that
+/* Retains SNAPSHOT, and copies its tail model and the session to K. *RET_LOST gets the number of samples that
    did not fit into the retained snapshot. Unpins SNAPSHOT in any case. Returns 0, or another value if one of
    the steps failed. */
 static int retain(struct fr_dumper *p, struct fr_snapshot *snapshot, struct fr_kept *k, uint64_t *ret_lost)
@@ -102,7 +102,7 @@ static int retain(struct fr_dumper *p, struct fr_snapshot *snapshot, struct fr_k
 	return r;
 }
 
-/* Give up the kept dump. LAST is true if the recorder ends. Otherwise a newer failed dump replaces the kept
+/* Gives up the kept dump. LAST is true if the recorder ends. Otherwise a newer failed dump replaces the kept
    dump. Returns the job of the kept dump. */
 static struct fr_dump_job *give_up(struct fr_dumper *p, bool last)
 {

@@ -15,7 +15,7 @@ static bool has_room_for_cause(const struct fr_dump_job *job)
 	return cJSON_GetArraySize(causes_of(job)) < FR_DUMPER_COALESCE_MAX;
 }
 
-/* Check whether NEW may become one dump with OLD, which waits. The window of OLD ends at most two
+/* Returns whether NEW may become one dump with OLD, which waits. The window of OLD ends at most two
    post-trigger times after the first trigger of OLD, even if many jobs join OLD. Without this limit, many
    triggers in short intervals could delay OLD for ever. */
 static bool can_join(const struct fr_dump_job *old, const struct fr_dump_job *new)
@@ -28,7 +28,7 @@ static bool can_join(const struct fr_dump_job *old, const struct fr_dump_job *ne
 	       (a->post_ns == 0 || new->to_ns - old->trigger_ns <= 2 * a->post_ns) && has_room_for_cause(old);
 }
 
-/* Add the cause and the callers of NEW to OLD, and free NEW. Returns 1; or -ENOMEM. After -ENOMEM, OLD and
+/* Adds the cause and the callers of NEW to OLD, and frees NEW. Returns 1; or -ENOMEM. After -ENOMEM, OLD and
    NEW have not changed. */
 static int join(struct fr_dump_job *old, struct fr_dump_job *new)
 {
@@ -117,8 +117,8 @@ static struct fr_dump_job *find_automatic(struct fr_dumper *p, uint64_t time_ns)
 	return NULL;
 }
 
-/* Widen the window of JOB for one more cause, which happened at TIME_NS. ASKED is the window that the trigger
-   of this cause asks for. */
+/* Widens the window of JOB for one more cause, which happened at TIME_NS. ASKED is the window that the
+   trigger of this cause asks for. */
 static void widen_window(struct fr_dump_job *job, const struct fr_dump_asked *asked, uint64_t time_ns)
 {
 	const uint64_t from_ns = asked->last_ns && asked->last_ns < time_ns ? time_ns - asked->last_ns : 0;

@@ -52,7 +52,7 @@ static void vacuum(struct fr_dumper *p, struct fr_dump_job *job, uint64_t need_b
 		p->config.dirfd, &settings.limits, need_bytes, keep_from_ns, &job->vacuum, &job->vacuum_diag);
 }
 
-/* Remove old dumps to make room for BYTES. Only dumps that are older than the dump of this job are removed.
+/* Removes old dumps to make room for BYTES. Only dumps that are older than the dump of this job are removed.
    (If the job is a kept dump, there can be newer dumps.) */
 static void make_room(void *ctx, uint64_t bytes)
 {
@@ -61,7 +61,7 @@ static void make_room(void *ctx, uint64_t bytes)
 	vacuum(w->p, w->job, bytes, w->time_ns);
 }
 
-/* Store for `flightrecctl status` which dump is being written. REALTIME_NS is the time in the name of the
+/* Stores for `flightrecctl status` which dump is being written. REALTIME_NS is the time in the name of the
    dump, or 0 if no dump is being written. */
 static void report_writing(struct fr_dumper *p, uint64_t realtime_ns)
 {
@@ -72,7 +72,7 @@ static void report_writing(struct fr_dumper *p, uint64_t realtime_ns)
 	fr_unlock(&p->lock);
 }
 
-/* Use the newest session (the events of the recording). Call this after the snapshot has been made: the
+/* Uses the newest session (the events of the recording). Call this after the snapshot has been made: the
    snapshot has no records of events that only a later session has. */
 static void update_session(struct fr_dumper *p)
 {
@@ -86,7 +86,7 @@ static void update_session(struct fr_dumper *p)
 	fr_unlock(&p->lock);
 }
 
-/* If the configured path names another directory now, use that directory. Returns 0; or a negative errno,
+/* If the configured path names another directory now, uses that directory. Returns 0; or a negative errno,
    with a message in D. */
 static int follow_directory(struct fr_dumper *p, struct fr_dump_job *job, struct fr_diag *d)
 {
@@ -102,7 +102,7 @@ static int follow_directory(struct fr_dumper *p, struct fr_dump_job *job, struct
 		"cannot use the directory %s any more", p->directory);
 }
 
-/* If somebody renamed or removed the directory during the write, store in job->directory where the file is.
+/* If somebody renamed or removed the directory during the write, stores in job->directory where the file is.
    Returns 0 or a negative errno. */
 static int note_directory(struct fr_dumper *p, struct fr_dump_job *job)
 {
@@ -198,7 +198,7 @@ static void run_dump(struct fr_dumper *p, struct fr_dump_job *job)
 	fr_snapshot_free(snapshot);
 }
 
-/* Remove the dumps that JOB names. If a dump cannot be removed, go on with the next one. Returns the first
+/* Removes the dumps that JOB names. If a dump cannot be removed, goes on with the next one. Returns the first
    error. */
 static int remove_named(struct fr_dumper *p, struct fr_dump_job *job)
 {

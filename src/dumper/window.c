@@ -9,7 +9,7 @@
    at the same time. */
 #define AHEAD_MAX_NS FR_NSEC_PER_SEC
 
-/* Convert wall time to monotonic time. Returns 0 for a time before the boot. */
+/* Converts wall time to monotonic time. Returns 0 for a time before the boot. */
 static uint64_t to_monotonic(uint64_t usec)
 {
 	const struct fr_clock_pair now = fr_clock_pair_now();
@@ -20,7 +20,7 @@ static uint64_t to_monotonic(uint64_t usec)
 		       : now.monotonic_ns + (uint64_t)ahead_ns;
 }
 
-/* Make a window from the options --from and --to, or --last and --to, of `flightrecctl dump`. */
+/* Makes a window from the options --from and --to, or --last and --to, of `flightrecctl dump`. */
 static int absolute_window(const struct fr_window_bounds *c, uint64_t now_ns, uint64_t ring_first_ns,
 	struct fr_dump_asked *ret, struct fr_diag *d)
 {

@@ -10,12 +10,12 @@ struct fr_window_bounds { /* from_usec and to_usec are wall time */
 	uint64_t last_ns, post_ns, from_usec, to_usec;
 };
 
-/* Apply BOUNDS to *RET. Before the call, the caller sets *RET to the default window. NOW_NS is monotonic.
+/* Applies BOUNDS to *RET. Before the call, the caller sets *RET to the default window. NOW_NS is monotonic.
    RING_FIRST_NS is the time of the oldest sample in the ring. Returns 0; or a negative errno, with a message
-   in D: -EINVAL if the bounds exclude each other, or if the window ends before its begin or in the future;
-   -ENODATA if the ring has no sample of the window any more. */
+   in D: -EINVAL if the bounds exclude each other, or if the window ends before its beginning or in the
+   future; -ENODATA if the ring has no sample of the window any more. */
 int fr_window_from_bounds(const struct fr_window_bounds *bounds, uint64_t now_ns, uint64_t ring_first_ns,
 	struct fr_dump_asked *ret, struct fr_diag *d);
 
-/* Set `from_ns`, `to_ns` and `ready_ns` of JOB from its `asked` and `trigger_ns`. */
+/* Sets `from_ns`, `to_ns` and `ready_ns` of JOB from its `asked` and `trigger_ns`. */
 void fr_dump_job_set_window(struct fr_dump_job *job);

@@ -33,7 +33,7 @@ static void unmap_image(struct image *i)
 		munmap((void *)(uintptr_t)i->map, i->len);
 }
 
-/* Cover the holes of the file (ranges without pages) by mappings of zeros. Otherwise a read of a hole would
+/* Covers the holes of the file (ranges without pages) by mappings of zeros. Otherwise a read of a hole would
    allocate pages. */
 static int cover_holes(int fd, uint8_t *map, off_t len)
 {
@@ -100,7 +100,7 @@ static bool is_valid_frame(const struct fr_frame *f)
 	       f->sideband_len <= fr_codec_bound(FR_CHUNK_SIDEBAND_MAX);
 }
 
-/* Find the newest frames whose sequence numbers have no gap. Frames before a gap cannot be used: because of
+/* Finds the newest frames whose sequence numbers have no gap. Frames before a gap cannot be used: because of
    the missing side-band, samples after the gap would get wrong names. */
 static void find_run(struct source *s)
 {
@@ -109,8 +109,8 @@ static void find_run(struct source *s)
 		s->run--;
 }
 
-/* Read the open chunk. The changing part of the header has no crc, so an impossible value in this part counts
-   as unknown or missing. */
+/* Reads the open chunk. The changing part of the header has no crc, so an impossible value in this part
+   counts as unknown or missing. */
 static void read_open_chunk(struct source *s, const struct fr_image_header *i, const struct fr_recovery *r)
 {
 	const struct fr_frame *newest = s->n ? &s->frames[s->n - 1] : NULL;
@@ -156,8 +156,8 @@ static int read_source(struct source *s, const struct image *image, struct fr_re
 	return 0;
 }
 
-/* Move IT over the next whole records that have at most MAX bytes in total, and count these records. Returns
-   the number of their bytes. */
+/* Moves IT over the next whole records that have at most MAX bytes in total, and counts these records.
+   Returns the number of their bytes. */
 static size_t next_run(struct fr_record_iter *it, size_t max, struct fr_section_kept *ret)
 {
 	const struct perf_event_header *record;
@@ -172,7 +172,7 @@ static size_t next_run(struct fr_record_iter *it, size_t max, struct fr_section_
 	return (size_t)(it->at - begin);
 }
 
-/* Give the open chunk of H the sequence number, the low watermark and drained_ns of O, but not its
+/* Gives the open chunk of H the sequence number, the low watermark and drained_ns of O, but not its
    records. */
 static void continue_chunk(struct fr_history *h, const struct fr_open_chunk *o)
 {
@@ -221,7 +221,7 @@ static size_t find_first(const struct source *s, const struct fr_arena *a, const
 	return from;
 }
 
-/* Adopt the records in the first LEN bytes of S.data as the content of S. */
+/* Adopts the records in the first LEN bytes of S.data as the content of S. */
 static void adopt_section(struct fr_open_section *s, size_t len)
 {
 	struct fr_record_iter it = fr_record_iter(s->data, len);
@@ -234,7 +234,7 @@ static void adopt_section(struct fr_open_section *s, size_t len)
 	atomic_store_explicit(s->image_fill, s->fill, memory_order_release);
 }
 
-/* Adopt the frames and the open chunk of IMAGE, which is the memory of H. Returns the index of the first
+/* Adopts the frames and the open chunk of IMAGE, which is the memory of H. Returns the index of the first
    frame that is adopted. */
 static size_t adopt_in_place(struct fr_history *h, const struct source *s, const struct image *image)
 {
@@ -264,7 +264,7 @@ static bool has_layout_of(const struct image *image, uint64_t size)
 
 /* Functions for the adoption by copy */
 
-/* Append RECORDS in several runs. H has no pinned frame, so no record is dropped. A run that has only
+/* Appends RECORDS in several runs. H has no pinned frame, so no record is dropped. A run that has only
    FINISHED_ROUNDs has no time, so this run is left out. Readers do not need it. */
 static void append_section(struct fr_history *h, const void *records, size_t len,
 	int (*append)(struct fr_history *, const void *, size_t, uint32_t, uint64_t, uint64_t))
@@ -288,7 +288,7 @@ void fr_history_take_open_chunk(struct fr_history *h, const struct fr_open_chunk
 	append_section(h, o->records.samples, o->records.samples_len, fr_history_append);
 }
 
-/* Copy the frames from index FROM on, and the open chunk, to H, which is empty. FROM is the result of
+/* Copies the frames from index FROM on, and the open chunk, to H, which is empty. FROM is the result of
    find_first(). */
 static void adopt_by_copy(struct fr_history *h, const struct source *s, size_t from)
 {

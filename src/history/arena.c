@@ -55,7 +55,7 @@ bool fr_arena_next(const struct fr_arena *a, uint64_t *position, uint64_t end, s
 	return false;
 }
 
-/* Add F to the content of the log (SIGN 1), or remove it from the content (SIGN -1). */
+/* Adds F to the content of the log (SIGN 1), or removes it from the content (SIGN -1). */
 static void count(struct fr_arena *a, const struct fr_frame *f, int sign)
 {
 	a->frames += sign;
@@ -64,7 +64,7 @@ static void count(struct fr_arena *a, const struct fr_frame *f, int sign)
 	a->raw_bytes += ((int64_t)f->samples_raw + f->sideband_raw) * sign;
 }
 
-/* Evict the oldest frame. Returns false if this frame is pinned, or if there is no frame. Neither the tail
+/* Evicts the oldest frame. Returns false if this frame is pinned, or if there is no frame. Neither the tail
    nor pinned_from is ever inside a frame, so each frame is pinned as a whole or not at all. */
 static bool evict_oldest(struct fr_arena *a)
 {
@@ -133,9 +133,10 @@ static uint64_t need_with_skips(struct fr_arena *a, uint32_t need)
 	return skipped + need + (behind > holes ? behind - holes : 0);
 }
 
-/* Put a pad of BYTES, at least FR_FRAME_ALIGN, at the head. If WIPE is true, also clear all bytes of the pad,
-   so that recovery after a crash finds no old frames there. (There would be a gap between the old and the
-   newer frames.) WIPE is false for a hole, because a retained snapshot still reads the bytes of the hole. */
+/* Puts a pad of BYTES, at least FR_FRAME_ALIGN, at the head. If WIPE is true, also clears all bytes of the
+   pad, so that recovery after a crash finds no old frames there. (There would be a gap between the old and
+   the newer frames.) WIPE is false for a hole, because a retained snapshot still reads the bytes of the
+   hole. */
 static void put_pad(struct fr_arena *a, uint32_t bytes, bool wipe)
 {
 	struct fr_entry *e = entry_at(a, a->head);
@@ -147,7 +148,7 @@ static void put_pad(struct fr_arena *a, uint32_t bytes, bool wipe)
 	a->head += bytes;
 }
 
-/* Put pads on the next SKIPPED bytes (the result of bytes_to_skip()), and move the head to their end. */
+/* Puts pads on the next SKIPPED bytes (the result of bytes_to_skip()), and moves the head to their end. */
 static void skip(struct fr_arena *a, uint64_t skipped)
 {
 	while (skipped > 0) {

@@ -65,44 +65,44 @@ static inline uint32_t fr_frame_need(const struct fr_frame *f)
 	return fr_arena_need((uint64_t)f->sideband_len + f->samples_len);
 }
 
-/* Evict the oldest frames until there is room for NEED bytes and for the reserve. If a pinned frame stops the
-   eviction, the NEED bytes may use the reserve, except for LEAVE bytes of the reserve. Returns whether there
-   is room. */
+/* Evicts the oldest frames until there is room for NEED bytes and for the reserve. If a pinned frame stops
+   the eviction, the NEED bytes may use the reserve, except for LEAVE bytes of the reserve. Returns whether
+   there is room. */
 bool fr_arena_make_room(struct fr_arena *a, uint32_t need, uint64_t leave);
 
-/* Copy FRAME to the head. Call it directly after fr_arena_make_room() has returned true for the size of
-   FRAME. */
+/* Copies FRAME to the head. Call this function directly after fr_arena_make_room() has returned true for the
+   size of FRAME. */
 void fr_arena_put(struct fr_arena *a, const struct fr_frame *frame);
 
-/* Adopt the frame at OFFSET, which another process has written, as the newest frame. The bytes between the
+/* Adopts the frame at OFFSET, which another process has written, as the newest frame. The bytes between the
    head and this frame become pads. The caller ensures that all adopted frames and pads fit into the log. */
 void fr_arena_adopt(struct fr_arena *a, uint64_t offset);
 
-/* Set RET to the first frame at *POSITION or later that begins before END, and set *POSITION to the end of
+/* Sets RET to the first frame at *POSITION or later that begins before END, and sets *POSITION to the end of
    this frame. Returns whether there is such a frame. */
 bool fr_arena_next(const struct fr_arena *a, uint64_t *position, uint64_t end, struct fr_frame *ret);
 
-/* Evict the oldest frames until the tail is at POSITION or later. Returns false if a pinned frame stopped the
-   eviction. */
+/* Evicts the oldest frames until the tail is at POSITION or later. Returns false if a pinned frame stopped
+   the eviction. */
 bool fr_arena_evict_to(struct fr_arena *a, uint64_t position);
 
-/* Remove the N oldest frames, which are in another log now. The last of them ends at POSITION. Pinned frames
+/* Removes the N oldest frames, which are in another log now. The last of them ends at POSITION. Pinned frames
    are removed, too, and evicted() is not called. */
 void fr_arena_forget(struct fr_arena *a, const struct fr_frame *frames, size_t n, uint64_t position);
 
-/* Keep the bytes of the frames at the positions [FROM, TO), also after the eviction of these frames: the
+/* Keeps the bytes of the frames at the positions [FROM, TO), also after the eviction of these frames: the
    bytes become one or two holes. The ring then writes only a pad header to each hole, over the header of the
    first frame in the hole. There can be one such range at a time. */
 void fr_arena_protect(struct fr_arena *a, uint64_t from, uint64_t to);
 void fr_arena_unprotect(struct fr_arena *a);
 
-/* Clear the magic of an entry, so that recovery (recover.h) does not find the entry. */
+/* Clears the magic of an entry, so that recovery (recover.h) does not find the entry. */
 static inline void fr_entry_wipe(struct fr_entry *e)
 {
 	atomic_store_explicit(&e->magic, 0, memory_order_release);
 }
 
-/* Fill RET from the frame at HEADER. RET points to the sections of the frame, which are not copied. */
+/* Fills RET from the frame at HEADER. RET points to the sections of the frame, which are not copied. */
 void fr_frame_view(const struct fr_frame_header *header, struct fr_frame *ret);
 
 /* Returns the time of the oldest sample in the oldest frame that has samples; 0 if no frame has samples. */

@@ -21,7 +21,7 @@ struct fr_codec {
  */
 #define LEVEL_1_HASH_LOG 11
 
-/* Set each parameter instead of the level. For a small section, zstd can then lower a parameter, but never
+/* Sets each parameter instead of the level. For a small section, zstd can then lower a parameter, but never
    raises a parameter. With a level, zstd would choose other parameters for a small section, and could need
    more memory than the context has. */
 static int set_parameters(ZSTD_CCtx_params *params, int level, size_t max_bytes)

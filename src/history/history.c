@@ -282,9 +282,9 @@ size_t fr_history_append_max(const struct fr_history *h)
 	return h->samples.cap;
 }
 
-/* Seal the caller's records without a copy: S->data points to them during the seal. Until the frame is in the
-   log, these records are not in the image. A crash before that loses them, like the records that are still in
-   the kernel rings. */
+/* Seals the caller's records without a copy: S->data points to them during the seal. Until the frame is in
+   the log, these records are not in the image. A crash before that loses them, like the records that are
+   still in the kernel rings. */
 static int seal_in_place(struct fr_history *h, const void *records, size_t len, uint32_t n, uint64_t first_ns,
 	uint64_t last_ns) FR_REQUIRES(h->lock)
 {

@@ -42,9 +42,9 @@ struct fr_history_config {
 	void *ctx;
 };
 
-/* Make an empty ring. Its size is rounded down to whole pages. Returns 0; or a negative errno, with a message
-   in D: -EINVAL if the size is outside of the limits, or if zstd has no such level; -ENOMEM if there is not
-   enough memory. */
+/* Makes an empty ring. Its size is rounded down to whole pages. Returns 0; or a negative errno, with a
+   message in D: -EINVAL if the size is outside of the limits, or if zstd has no such level; -ENOMEM if there
+   is not enough memory. */
 int fr_history_new(const struct fr_history_config *config, struct fr_history **ret, struct fr_diag *d);
 struct fr_history *fr_history_free(struct fr_history *h); /* free all snapshots first */
 
@@ -65,7 +65,7 @@ struct fr_history_adopted {
 };
 
 /*
- * Adopt the ring in the memfd FD, whose size must be sealed. It does not matter when the process that wrote
+ * Adopts the ring in the memfd FD, whose size must be sealed. It does not matter when the process that wrote
  * the ring was killed. The new ring takes over the open chunk, and the newest frames whose sequence numbers
  * have no gap. If the old ring has the size and layout of CONFIG, the new ring uses its memory. Otherwise it
  * gets a new memfd, and copies the newest frames that fit. Sequence numbers continue. config->evicted is not
@@ -81,9 +81,9 @@ uint64_t fr_history_size(const struct fr_history *h); /* size of the memfd */
 uint64_t fr_history_whole_pages(uint64_t size);	      /* the size that a memfd gets for a configured SIZE */
 
 /*
- * Change the size of a ring while records are appended (docs/design/23). A new ring takes over the newest
- * frames that fit, and the open chunk; other frames are evicted. Counters, rounds and a freeze
- * (fr_history_freeze()) continue. A resize needs at most 16 MiB more memory than the larger ring.
+ * These functions change the size of a ring while records are appended (docs/design/23). A new ring takes
+ * over the newest frames that fit, and the open chunk; other frames are evicted. Counters, rounds and a
+ * freeze (fr_history_freeze()) continue. A resize needs at most 16 MiB more memory than the larger ring.
  *
  *     begin() ── step() until it returns 0 ── finish() ── populate() while it returns 1 ── free()
  *
@@ -94,25 +94,25 @@ uint64_t fr_history_whole_pages(uint64_t size);	      /* the size that a memfd g
  * of both rings.
  */
 struct fr_resize;
-/* Make the new ring. Returns 0; or a negative errno, with a message in D: -EBUSY if there is a snapshot; or
+/* Makes the new ring. Returns 0; or a negative errno, with a message in D: -EBUSY if there is a snapshot; or
    an error of fr_history_new(). */
 int fr_resize_begin(struct fr_history *h, uint64_t size_bytes, struct fr_resize **ret, struct fr_diag *d);
-/* Continue the resize of a killed instance, which had moved frames from FROM to TO. The caller has adopted
+/* Continues the resize of a killed instance, which had moved frames from FROM to TO. The caller has adopted
    both rings, and calls step() next. Returns 0; -ENOMEM; or -EBADMSG if there is a gap between the newest
    frame of TO and the oldest frame of FROM. */
 int fr_resize_resume(struct fr_history *from, struct fr_history *to, struct fr_resize **ret);
 int fr_resize_fd(const struct fr_resize *z); /* descriptor of the new ring; borrowed */
-/* Move some frames. Returns 1 if the caller has to call this function again; 0 if finish() is the next
+/* Moves some frames. Returns 1 if the caller has to call this function again; 0 if finish() is the next
    call. */
 int fr_resize_step(struct fr_resize *z);
 /* Returns the new ring, and describes its content in *RET_ADOPTED. The new ring has another fr_history_fd(),
    and maybe a larger fr_history_section_max(). */
 struct fr_history *fr_resize_finish(struct fr_resize *z, struct fr_history_adopted *ret_adopted);
-/* Free the old ring. If fr_history_config.populate was true, or after fr_resize_resume(), also allocate the
+/* Frees the old ring. If fr_history_config.populate was true, or after fr_resize_resume(), also allocates the
    next pages of the new ring. Returns 1 if the caller has to call this function again; 0 if all is done; or a
    negative errno if the machine has not enough memory. */
 int fr_resize_populate(struct fr_resize *z);
-/* Free Z and the old ring. If finish() was not called, also free the new ring. Z may be NULL. */
+/* Frees Z and the old ring. If finish() was not called, also frees the new ring. Z may be NULL. */
 struct fr_resize *fr_resize_free(struct fr_resize *z);
 
 /* Returns the largest size before compression that a section of a frame in this ring has or can get. mmap_len
@@ -120,17 +120,17 @@ struct fr_resize *fr_resize_free(struct fr_resize *z);
    the size of a section of the open chunk, because the sections of adopted frames can be larger. */
 size_t fr_history_section_max(const struct fr_history *h);
 
-/* The memfd of the ring; borrowed. */
+/* Returns the memfd of the ring; it is borrowed. */
 int fr_history_fd(const struct fr_history *h);
 
 size_t fr_history_append_max(const struct fr_history *h); /* at least FR_HISTORY_RUN_MAX */
-/* Append a run of samples: N whole records with LEN bytes (at most fr_history_append_max()) and with times
+/* Appends a run of samples: N whole records with LEN bytes (at most fr_history_append_max()) and with times
    FIRST_NS to LAST_NS. A long run becomes a frame of its own, without a copy into the open chunk. Returns 0;
    1 if the samples of the open chunk or of this run were dropped and counted; or -EMSGSIZE if LEN is too
    large. Recorder thread. */
 int fr_history_append(struct fr_history *h, const void *records, size_t len, uint32_t n, uint64_t first_ns,
 	uint64_t last_ns);
-/* Append side-band, at most FR_HISTORY_RUN_MAX bytes. The records of a scan (one pass over all processes in
+/* Appends side-band, at most FR_HISTORY_RUN_MAX bytes. The records of a scan (one pass over all processes in
    /proc) do not come from a kernel ring: they must have the time that fr_history_freeze() returned, and must
    be appended before fr_history_unfreeze(). Returns 0; 1 if these records were dropped and counted, because
    pinned frames fill the log and the side-band buffer is full (the caller then has to request a scan); or
@@ -138,23 +138,24 @@ int fr_history_append(struct fr_history *h, const void *records, size_t len, uin
 int fr_history_append_sideband(struct fr_history *h, const void *records, size_t len, uint32_t n,
 	uint64_t first_ns, uint64_t last_ns);
 
-/* Begin a round. The caller ensures that the records that are appended after this round are not older than
+/* Begins a round. The caller ensures that the records that are appended after this round are not older than
    SINCE_NS. If SINCE_NS is 0, their times are unknown. The kernel takes the time of a record shortly before
-   it puts the record into the kernel ring. So SINCE_NS is the begin of the round minus the longest such
+   it puts the record into the kernel ring. So SINCE_NS is the beginning of the round minus the longest such
    delay. Recorder thread. */
 void fr_history_begin_round(struct fr_history *h, uint64_t since_ns);
-/* End the round: append a FINISHED_ROUND record if a reader may rely on it (docs/design/20), and store
+/* Ends the round: appends a FINISHED_ROUND record if a reader may rely on it (docs/design/20), and stores
    SINCE_NS of this round as drained_ns in the image (the content of the memfd). Recorder thread. */
 void fr_history_end_round(struct fr_history *h);
 
-/* Begin a freeze: the low watermarks of new chunks stay at or below the current time. Returns this time. The
+/* Begins a freeze: the low watermarks of new chunks stay at or below the current time. Returns this time. The
    records of a scan have this time, and may be appended until fr_history_unfreeze(). There can be one freeze
    at a time. Any thread. */
 uint64_t fr_history_freeze(struct fr_history *h);
 void fr_history_unfreeze(struct fr_history *h);
 
-/* Seal the open chunk if it has records, so that a snapshot has these records. Returns 0; or 1 if the samples
-   of the chunk were dropped and counted. Call it on the recorder thread, or while no thread appends. */
+/* Seals the open chunk if it has records, so that a snapshot has these records. Returns 0; or 1 if the
+   samples of the chunk were dropped and counted. Call this function on the recorder thread, or while no
+   thread appends. */
 int fr_history_seal(struct fr_history *h);
 
 struct fr_history_stats {
@@ -174,24 +175,24 @@ struct fr_history_stats {
 };
 void fr_history_stats(struct fr_history *h, struct fr_history_stats *ret);
 
-/* Make a snapshot, which pins all frames of the log. Returns 0 or -ENOMEM. Any thread. Only one thread at a
+/* Makes a snapshot, which pins all frames of the log. Returns 0 or -ENOMEM. Any thread. Only one thread at a
    time may use the snapshot. */
 struct fr_snapshot;
 int fr_history_snapshot(struct fr_history *h, struct fr_snapshot **ret);
-/* Set RET to the next frame, oldest first, and unpin the frame of the previous call. RET is valid until the
+/* Sets RET to the next frame, oldest first, and unpins the frame of the previous call. RET is valid until the
    next call. Returns 1 if RET has a frame; 0 if there are no more frames. */
 int fr_snapshot_next(struct fr_snapshot *s, struct fr_frame *ret);
 /* If KEEP is true, later calls of fr_snapshot_next() unpin no frame. So the frames can be read again after
    fr_snapshot_rewind(). If KEEP is false, these calls unpin frames again. */
 void fr_snapshot_keep_pinned(struct fr_snapshot *s, bool keep);
-/* The next call of fr_snapshot_next() returns the oldest frame again. */
+/* Makes the next call of fr_snapshot_next() return the oldest frame again. */
 void fr_snapshot_rewind(struct fr_snapshot *s);
 void fr_snapshot_size(const struct fr_snapshot *s, uint64_t *ret_frames, uint64_t *ret_bytes);
 /* Returns the low watermark of the oldest frame of S. If S has no frame: the low watermark of the chunk that
    was open when S was made. */
 uint64_t fr_snapshot_low_watermark(const struct fr_snapshot *s);
 /*
- * Retain a snapshot whose dump has failed, for a later attempt (docs/design/24). Steps:
+ * Retains a snapshot whose dump has failed, for a later attempt (docs/design/24). Steps:
  *
  *   1. S keeps the newest of its frames that fit into half of the log.
  *   2. The ring evicts all frames that are older than the frames that S keeps.
@@ -211,6 +212,6 @@ int fr_snapshot_retain(struct fr_snapshot *s, uint64_t *ret_lost);
 /* Returns the number of samples of the retained snapshot S that the ring has evicted. Only S still has these
    samples. */
 uint64_t fr_snapshot_evicted_samples(struct fr_snapshot *s);
-/* Unpin all frames of S. */
+/* Unpins all frames of S. */
 void fr_snapshot_unpin(struct fr_snapshot *s);
 struct fr_snapshot *fr_snapshot_free(struct fr_snapshot *s);

@@ -64,30 +64,30 @@ struct fr_history {
 
 /* history.c */
 
-/* Allocate the pages of [OFFSET, OFFSET + LEN) of H. Returns 0 or a negative errno. */
+/* Allocates the pages of [OFFSET, OFFSET + LEN) of H. Returns 0 or a negative errno. */
 int fr_history_populate(struct fr_history *h, uint64_t offset, uint64_t len);
 
-/* Fill the constant part of an image header. SIZE is the size of the image in bytes, a multiple of the page
+/* Fills the constant part of an image header. SIZE is the size of the image in bytes, a multiple of the page
    size. */
 void fr_image_lay_out(struct fr_image_header *ret, uint64_t size);
 
-/* Make a ring on the memfd FD, whose image has the layout that CONFIG gives. The caller sets up the log and
-   the open chunk. On success FD belongs to the ring. If FD is -1, make a new memfd, as fr_history_new()
+/* Makes a ring on the memfd FD, whose image has the layout that CONFIG gives. The caller sets up the log and
+   the open chunk. On success, FD belongs to the ring. If FD is -1, makes a new memfd, as fr_history_new()
    does. */
 int fr_history_make(
 	const struct fr_history_config *config, int fd, struct fr_history **ret, struct fr_diag *d);
 
-/* Wait until no seal is going on, and lock H. */
+/* Waits until no seal is going on, and locks H. */
 void fr_history_lock(struct fr_history *h) FR_ACQUIRES(h->lock);
 
-/* Begin the next chunk: set its sequence number and its low watermark. The lock is held, or no other thread
+/* Begins the next chunk: sets its sequence number and its low watermark. The lock is held, or no other thread
    has H yet. */
 void fr_history_open_chunk(struct fr_history *h);
 
-/* In seal.c. Seal the open chunk. Unlocks H during the compression. Returns 0; or 1 if samples were
+/* In seal.c. Seals the open chunk. Unlocks H during the compression. Returns 0; or 1 if samples were
    dropped. */
 int fr_history_seal_locked(struct fr_history *h) FR_REQUIRES(h->lock);
-/* Remove all records of S. The lock is held, or no other thread has S yet. */
+/* Removes all records of S. The lock is held, or no other thread has S yet. */
 void fr_open_section_clear(struct fr_open_section *s);
 
 /* adopt.c; resize.c uses these functions, too. The caller ensures that no other thread has H. */
@@ -97,16 +97,16 @@ struct fr_open_chunk {
 	struct fr_recovered_open records;
 	uint64_t seq, low_watermark_ns, drained_ns;
 };
-/* Call this when the frame F of another ring has been put into the log of H. Raise last_ns of H to the newest
-   time of F, and section_max of H to the largest raw section of F, if H has smaller values. */
+/* Call this when the frame F of another ring has been put into the log of H. Raises last_ns of H to the
+   newest time of F, and section_max of H to the largest raw section of F, if H has smaller values. */
 void fr_history_count_frame(struct fr_history *h, const struct fr_frame *f);
-/* Continue H with the records, the sequence number, the low watermark and drained_ns of O. */
+/* Continues H with the records, the sequence number, the low watermark and drained_ns of O. */
 void fr_history_take_open_chunk(struct fr_history *h, const struct fr_open_chunk *o);
-/* Treat the open chunk as if it had a FINISHED_ROUND: the next FINISHED_ROUND is then written in a round that
-   begins after the seal of this chunk. A FINISHED_ROUND promises that later records are not too old. By this
-   rule, the next FINISHED_ROUND keeps its promise (docs/design/20). */
+/* Treats the open chunk as if it had a FINISHED_ROUND: the next FINISHED_ROUND is then written in a round
+   that begins after the seal of this chunk. A FINISHED_ROUND promises that later records are not too old. By
+   this rule, the next FINISHED_ROUND keeps its promise (docs/design/20). */
 void fr_history_restart_rounds(struct fr_history *h);
-/* Fill RET from the content of H. LEFT_OUT is the value of frames_left_out. */
+/* Fills RET from the content of H. LEFT_OUT is the value of frames_left_out. */
 void fr_history_describe(
 	struct fr_history *h, uint64_t left_out, bool in_place, struct fr_history_adopted *ret);
 
@@ -133,7 +133,7 @@ struct fr_snapshot {
 	struct fr_retained *retained; /* NULL: not retained */
 };
 
-/* Update arena.pinned_from. Call it when the pins of a snapshot have changed. */
+/* Updates arena.pinned_from. Call this function when the pins of a snapshot have changed. */
 void fr_snapshots_update_pins(struct fr_history *h) FR_REQUIRES(h->lock);
 /* Returns the number of bytes of the log that are pinned or that a retained snapshot keeps. */
 uint64_t fr_snapshots_pinned_bytes(struct fr_history *h) FR_REQUIRES(h->lock);
@@ -141,6 +141,6 @@ uint64_t fr_snapshots_pinned_bytes(struct fr_history *h) FR_REQUIRES(h->lock);
    chunk. */
 uint64_t fr_history_oldest_low_watermark(struct fr_history *h) FR_REQUIRES(h->lock);
 
-/* In retain.c. Free RETAINED, which may be NULL, and let H use the bytes of its frames again. Returns
+/* In retain.c. Frees RETAINED, which may be NULL, and lets H use the bytes of its frames again. Returns
    NULL. */
 struct fr_retained *fr_retained_free(struct fr_retained *retained, struct fr_history *h) FR_REQUIRES(h->lock);

@@ -64,8 +64,8 @@ static bool is_valid_frame_header(const struct fr_frame_header *h, uint64_t left
 	       h->entry.bytes == fr_arena_need(payload);
 }
 
-/* Add the frame at OFFSET to the index. END is the log's end. Returns the size of the frame; 0 if there is no
-   valid frame at OFFSET; or -ENOMEM. */
+/* Adds the frame at OFFSET to the index. END is the log's end. Returns the size of the frame; 0 if there is
+   no valid frame at OFFSET; or -ENOMEM. */
 static ssize_t try_frame(struct fr_recovery *r, uint64_t offset, uint64_t end)
 {
 	struct fr_frame_header h;

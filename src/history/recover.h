@@ -4,7 +4,7 @@
 /*
  * Reads the image of a ring whose recorder has ended or was killed: every whole frame, oldest first, and the
  * whole records of the open chunk. The image can be truncated, damaged or forged (docs/design/22). The
- * functions do not change the image. One thread at a time uses a fr_recovery.
+ * functions do not change the image. One thread at a time uses an fr_recovery.
  *
  * Recovery also finds frames that were evicted but not yet overwritten. They are older than the other frames.
  */
@@ -17,7 +17,7 @@
 
 struct fr_recovery;
 
-/* Search IMAGE of LEN bytes. IMAGE is borrowed, is aligned to 8, and must not change. Returns 0 or -ENOMEM.
+/* Searches IMAGE of LEN bytes. IMAGE is borrowed, is aligned to 8, and must not change. Returns 0 or -ENOMEM.
    An image without frames is not an error. */
 int fr_recovery_new(const void *image, size_t len, struct fr_recovery **ret);
 struct fr_recovery *fr_recovery_free(struct fr_recovery *r);
@@ -27,7 +27,7 @@ static inline void fr_recoveryp(struct fr_recovery **r)
 }
 #define _cleanup_recovery_ _cleanup_(fr_recoveryp)
 
-/* Set RET to the next frame, oldest first. RET points into the image. Only the crcs of a frame are checked,
+/* Sets RET to the next frame, oldest first. RET points into the image. Only the crcs of a frame are checked,
    so a section in a forged image can be invalid zstd. Returns 1 if RET has a frame; 0 if there are no more
    frames. */
 int fr_recovery_next(struct fr_recovery *r, struct fr_frame *ret);

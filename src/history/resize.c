@@ -38,14 +38,14 @@ static uint64_t oldest_seq(const struct fr_history *h)
 	return fr_arena_next(&h->arena, &position, h->arena.head, &f) ? f.seq : h->seq;
 }
 
-/* Note in the image of FROM that the frames with a sequence number below SEQ have been evicted or moved.
+/* Notes in the image of FROM that the frames with a sequence number below SEQ have been evicted or moved.
    Their bytes can still be in pages of FROM, but the adoption of FROM then ignores these frames. */
 static void set_moved(struct fr_history *from, uint64_t seq)
 {
 	atomic_store_explicit(&from->image->moved_seq, seq, memory_order_release);
 }
 
-/* Pin all frames of the old ring, so that it evicts no frame. The caller holds the lock, or no other thread
+/* Pins all frames of the old ring, so that it evicts no frame. The caller holds the lock, or no other thread
    uses the old ring. */
 static void begin_to_move(struct fr_resize *z)
 {
@@ -96,7 +96,7 @@ int fr_resize_begin(struct fr_history *h, uint64_t size_bytes, struct fr_resize 
 	return 0;
 }
 
-/* Remove the frames with a sequence number below SEQ from the old ring. A killed instance can have left such
+/* Removes the frames with a sequence number below SEQ from the old ring. A killed instance can have left such
    frames in both rings. */
 static void forget_moved(struct fr_history *from, uint64_t seq)
 {
@@ -137,7 +137,7 @@ int fr_resize_fd(const struct fr_resize *z)
 	return z->to->fd;
 }
 
-/* Free the pages that are within the positions [FROM, TO). */
+/* Frees the pages that are within the positions [FROM, TO). */
 static void punch(struct fr_history *h, uint64_t from, uint64_t to)
 {
 	const struct fr_arena *a = &h->arena;
@@ -155,7 +155,7 @@ static void punch(struct fr_history *h, uint64_t from, uint64_t to)
 	}
 }
 
-/* Evict some of the frames that do not fit into the new ring. The lock is held until their pages are freed,
+/* Evicts some of the frames that do not fit into the new ring. The lock is held until their pages are freed,
    because the next append may use the room. */
 static void evict_some(struct fr_resize *z)
 {
@@ -174,7 +174,7 @@ static void evict_some(struct fr_resize *z)
 	fr_unlock(&from->lock);
 }
 
-/* Append F to TO. If there is no room for F, it counts as evicted. */
+/* Appends F to TO. If there is no room for F, it counts as evicted. */
 static void put_frame(struct fr_history *to, const struct fr_frame *f)
 {
 	struct fr_arena *a = &to->arena;

@@ -43,7 +43,7 @@ static uint64_t max_bytes(const struct fr_arena *a)
 	return a->bytes > 3 * a->reserve ? FR_MIN(most, a->bytes - 3 * a->reserve) : 0;
 }
 
-/* Find the newest frames of S that fit into MOST bytes. Returns the position of the oldest of these frames,
+/* Finds the newest frames of S that fit into MOST bytes. Returns the position of the oldest of these frames,
    and the number of these frames in *RET_N. */
 static uint64_t find_first_that_fits(const struct fr_snapshot *s, uint64_t most, size_t *ret_n)
 {

@@ -61,7 +61,7 @@ static bool put_frame(struct fr_history *h, const struct fr_frame *frame) FR_REQ
 	return true;
 }
 
-/* Put FRAME into the log, or drop its samples. FRAME is NULL if zstd failed. Returns 1 if samples were
+/* Puts FRAME into the log, or drops its samples. FRAME is NULL if zstd failed. Returns 1 if samples were
    dropped, otherwise 0. After a drop, the side-band becomes a frame without samples. If this frame does not
    fit either, or if zstd failed, the side-band stays in its section for the next seal. */
 static int put_or_drop(struct fr_history *h, struct fr_frame *frame) FR_REQUIRES(h->lock)

@@ -28,8 +28,8 @@ static inline void fr_unpackp(struct fr_unpack **u)
 }
 #define _cleanup_unpack_ _cleanup_(fr_unpackp)
 
-/* Decompress LEN bytes to DST, which has room for CAP bytes. A CAP of fr_history_section_max() is enough for
-   any section of a ring. Returns the raw length (0 if LEN is 0); or -EBADMSG if the section is not valid
+/* Decompresses LEN bytes to DST, which has room for CAP bytes. A CAP of fr_history_section_max() is enough
+   for any section of a ring. Returns the raw length (0 if LEN is 0); or -EBADMSG if the section is not valid
    zstd, or its raw length is larger than CAP. */
 ssize_t fr_section_decompress(struct fr_unpack *u, const void *zstd, size_t len, void *dst, size_t cap);
 
@@ -39,11 +39,11 @@ struct fr_section_kept {
 	uint64_t first_ns, last_ns; /* times of the oldest and the newest record; 0: no record */
 };
 
-/* Count RECORD in KEPT. */
+/* Counts RECORD in KEPT. */
 void fr_section_count(struct fr_section_kept *kept, const struct perf_event_header *record);
 
-/* Remove, in place, all records that are older than FROM_NS or newer than TO_NS. If DROP_ROUNDS is true, also
-   remove FINISHED_ROUND records. A FINISHED_ROUND promises that no later record in the file is too old
+/* Removes, in place, all records that are older than FROM_NS or newer than TO_NS. If DROP_ROUNDS is true,
+   also removes FINISHED_ROUND records. A FINISHED_ROUND promises that no later record in the file is too old
    (docs/design/20). The promise stays true, because no record is added. Returns the new length; or -EBADMSG
    if a record is not whole. In this case the contents of RET and RECORDS are undefined. */
 ssize_t fr_section_filter(void *records, size_t len, uint64_t from_ns, uint64_t to_ns, bool drop_rounds,
