@@ -11,7 +11,8 @@
 
 #define _cleanup_(fn) __attribute__((cleanup(fn)))
 
-/* Return the value of a pointer or of a descriptor, and set the variable to NULL or -1. */
+/* TAKE_PTR() returns the value of a pointer, and sets the variable to NULL. TAKE_FD() returns the value of a
+   descriptor, and sets the variable to -1. */
 #define TAKE_PTR(p)                                                                                          \
 	({                                                                                                   \
 		__typeof__(p) _p = (p);                                                                      \

@@ -12,7 +12,8 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-/* Write all of DATA. fr_pwrite_all() writes at the offset AT. Both return 0 or a negative errno. */
+/* Both functions write all of DATA. fr_pwrite_all() writes at the offset AT. They return 0 or a negative
+   errno. */
 int fr_write_all(int fd, const void *data, size_t len);
 int fr_pwrite_all(int fd, const void *data, size_t len, off_t at);
 

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * A mutex that knows which thread holds it, and a condition variable on the monotonic clock. clang checks
- * the annotations at compile time (-Wthread-safety, run by `./dev lint`); fr_lock_assert_held() checks at
- * run time what clang cannot check, in builds with FR_CHECKED (all but release).
+ * A mutex that knows which thread holds it, and a condition variable on the monotonic clock. clang checks the
+ * annotations at compile time (-Wthread-safety, run by `./dev lint`); fr_lock_assert_held() checks at run
+ * time what clang cannot check, in builds with FR_CHECKED (all but release).
  */
 
 #include <pthread.h>

@@ -19,8 +19,8 @@ static enum fr_service_job parse_job(const char *type)
 	return strcmp(type, "restart") == 0 ? FR_SERVICE_RESTART : FR_SERVICE_OTHER;
 }
 
-/* Reads the job of UNIT. systemd returns the id and the path of a job; an id of 0 means
-   that there is no job. */
+/* Reads the job of UNIT. systemd returns the id and the path of a job; an id of 0 means that there is no
+   job. */
 static int read_job(sd_bus *bus, const char *unit, enum fr_service_job *ret)
 {
 	sd_bus_message *reply = NULL;

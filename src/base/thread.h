@@ -24,8 +24,8 @@ enum fr_thread {
 	FR_THREADS
 };
 
-/* Names the calling thread, also in /proc ("fr-recorder"). The main thread keeps the name of the program
-   in /proc. FR_THREAD_UNNAMED removes the name for the asserts, but not in /proc. */
+/* Names the calling thread, also in /proc ("fr-recorder"). The main thread keeps the name of the program in
+   /proc. FR_THREAD_UNNAMED removes the name for the asserts, but not in /proc. */
 void fr_thread_begin(enum fr_thread which);
 
 /* Asserts that the calling thread is WHICH. */

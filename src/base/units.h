@@ -25,7 +25,8 @@ int fr_u64_parse(const char *s, uint64_t *ret);
    -EINVAL, or -ERANGE if a number is not below N_BITS. After an error, the bits are undefined. */
 int fr_cpulist_parse(const char *s, uint8_t *ret_bits, size_t n_bits);
 
-/* Write text like "1.5M", "12.3s" or "5min 20s". Return RET. */
+/* fr_size_format() writes text like "1.5M", and fr_duration_format() text like "12.3s" or "5min 20s". Both
+   return RET. */
 #define FR_UNIT_SIZE 32
 char *fr_size_format(uint64_t bytes, char ret[static FR_UNIT_SIZE]);
 char *fr_duration_format(uint64_t ns, char ret[static FR_UNIT_SIZE]);

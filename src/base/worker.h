@@ -26,8 +26,8 @@ struct fr_work {
 
 /* Starts the thread with the name WHICH. Returns 0; or a negative errno, with a message in D. */
 int fr_worker_new(enum fr_thread which, struct fr_worker **ret, struct fr_diag *d);
-/* Makes EVENT the loop that calls done(). Call this function before the first fr_worker_run(). Returns 0 or
-   a negative errno. */
+/* Makes EVENT the loop that calls done(). Call this function before the first fr_worker_run(). Returns 0 or a
+   negative errno. */
 int fr_worker_attach(struct fr_worker *w, sd_event *event);
 pid_t fr_worker_tid(const struct fr_worker *w);
 /* Copies WORK, and makes the thread run it. Returns 0; or -EBUSY if the function done() of the previous work

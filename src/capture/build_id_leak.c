@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Finds out whether the kernel changes the MMAP2 records of other recorders when a recording asks for
-   build-ids (docs/design/10). The trial opens two listeners (perf events), the newer one with
-   attr.build_id, and makes a map. The kernel changes records if the older listener gets a record with the
-   flag for a build-id. */
+   build-ids (docs/design/10). The trial opens two listeners (perf events), the newer one with attr.build_id,
+   and makes a map. The kernel changes records if the older listener gets a record with the flag for a
+   build-id. */
 #include "capture/capture.h"
 #include "capture/event_internal.h"
 #include "capture/perf_open.h"
@@ -28,8 +28,8 @@ static void close_listener(struct listener *l)
 	fr_closep(&l->fd);
 }
 
-/* Opens an event that records only the maps of this thread, so that the trial does not disturb
-   other recorders. */
+/* Opens an event that records only the maps of this thread, so that the trial does not disturb other
+   recorders. */
 static int open_listener(struct listener *l, bool build_id)
 {
 	struct perf_event_attr a;
@@ -47,7 +47,7 @@ static int open_listener(struct listener *l, bool build_id)
 }
 
 /* Returns 1 if the first MMAP2 in L has the flag for a build-id; 0 if it does not; -ENODATA if there is no
- * MMAP2. */
+   MMAP2. */
 static int first_has_flag(const struct listener *l)
 {
 	const uint64_t head = __atomic_load_n(&l->ring.page->data_head, __ATOMIC_ACQUIRE);

@@ -24,9 +24,9 @@
 #include <sys/resource.h>
 
 #define CPUS_MAX 8192
-/* The most bytes that a ring collects before it wakes the recorder. Records that are drained soon are
-   still in the caches of the CPU. The rest of a large ring is filled only when the recorder gets no CPU
-   for some time. */
+/* The most bytes that a ring collects before it wakes the recorder. Records that are drained soon are still
+   in the caches of the CPU. The rest of a large ring is filled only when the recorder gets no CPU for some
+   time. */
 #define WAKEUP_MAX ((size_t)1 << 20)
 #define FDS_SPARE 1024 /* descriptors for other files of the program, mostly perf maps of run-time code */
 
@@ -127,8 +127,8 @@ static void raise_nofile(size_t needed)
 	(void)setrlimit(RLIMIT_NOFILE, &l);
 }
 
-/* If the ring for the CPU and the kind of O is mapped already, directs O to this ring. Otherwise maps
-   the ring with O. */
+/* If the ring for the CPU and the kind of O is mapped already, directs O to this ring. Otherwise maps the
+   ring with O. */
 static int join_ring(struct fr_capture *c, const struct fr_open_event *o, struct fr_diag *d)
 {
 	enum fr_ring_kind kind = kind_of(c, o->event);
@@ -169,8 +169,8 @@ static int open_once(struct fr_capture *c, size_t event, pid_t pid, int cpu, uns
 	return is_first ? fr_perf_open_adapt(a, pid, cpu, flags) : fr_perf_open(a, pid, cpu, flags);
 }
 
-/* Opens an event on one CPU: once for each recorded thread, or once for the whole CPU. Skips threads
-   that have ended. */
+/* Opens an event on one CPU: once for each recorded thread, or once for the whole CPU. Skips threads that
+   have ended. */
 static int open_on_cpu(
 	struct fr_capture *c, const struct fr_target *t, size_t event, size_t cpu_index, struct fr_diag *d)
 {
@@ -254,7 +254,7 @@ static int poll_rings(struct fr_capture *c, struct fr_diag *d)
 	return r < 0 ? fr_fail_errno(d, r, NULL, "cannot poll the kernel rings") : 0;
 }
 
-/* Allocate all memory of C. A drain allocates no memory. */
+/* Allocates all memory of C. A drain allocates no memory. */
 static int allocate_buffers(struct fr_capture *c, struct fr_target *t)
 {
 	/* If single tasks are recorded, they have events only on the recorded CPUs, also for side-band. */

@@ -37,9 +37,9 @@ pid_t fr_capture_find_other_recorder(void);
 struct fr_capture;
 
 /* Opens all events, disabled, and maps their rings. Returns 0; or a negative errno, with a message in D. The
-   message names the event and the kernel's error. The hint in D says what is missing: a capability, a
-   sysctl, a resource limit, a tracefs mount, a cgroup, a CPU or a pid. Do not call this function on the
-   recorder thread. */
+   message names the event and the kernel's error. The hint in D says what is missing: a capability, a sysctl,
+   a resource limit, a tracefs mount, a cgroup, a CPU or a pid. Do not call this function on the recorder
+   thread. */
 int fr_capture_open(const struct fr_capture_config *config, struct fr_capture **ret, struct fr_diag *d);
 struct fr_capture *fr_capture_free(struct fr_capture *c);
 
@@ -107,8 +107,8 @@ struct fr_counter {
 	uint64_t samples;
 	uint64_t lost[_FR_LOSS_MAX];
 };
-/* EVENT_INDEX is the index in the order of fr_capture_describe(). Any thread is allowed to call
-   this function. */
+/* EVENT_INDEX is the index in the order of fr_capture_describe(). Any thread is allowed to call this
+   function. */
 void fr_capture_counter(
 	const struct fr_capture *c, size_t event_index, size_t cpu_index, struct fr_counter *ret);
 /* Call this function when the capture C replaces the capture `from`. Adds the counters of `from` to the
@@ -122,8 +122,8 @@ uint64_t fr_capture_sideband_lost(const struct fr_capture *c);
 
 size_t fr_capture_n_events(const struct fr_capture *c);
 const char *fr_capture_event_name(const struct fr_capture *c, size_t event_index);
-/* The number of CPUs with side-band. The first fr_capture_n_sampled_cpus() of these CPUs also have the
-   other events. */
+/* The number of CPUs with side-band. The first fr_capture_n_sampled_cpus() of these CPUs also have the other
+   events. */
 size_t fr_capture_n_cpus(const struct fr_capture *c);
 size_t fr_capture_n_sampled_cpus(const struct fr_capture *c);
 int fr_capture_cpu_number(const struct fr_capture *c, size_t cpu_index);

@@ -66,8 +66,8 @@ static inline bool count_sample(struct fr_tally *t, uint64_t id)
 	return true;
 }
 
-/* Counts the losses that the record H reports. H is whole, has at least RECORD_MIN bytes, and is
-   not a sample. */
+/* Counts the losses that the record H reports. H is whole, has at least RECORD_MIN bytes, and is not a
+   sample. */
 static void __attribute__((noinline)) count_losses(struct fr_tally *t, const struct perf_event_header *h)
 {
 	const struct fr_record_throttle *throttle = (const void *)h;
@@ -173,8 +173,8 @@ static void skip_unknown_id(struct fr_ring *r, size_t size)
 	release_tail(r);
 }
 
-/* Copies the record at the tail to BOUNCE, repairs the copy and passes it to SINK. Returns whether the
-   record is valid. */
+/* Copies the record at the tail to BOUNCE, repairs the copy and passes it to SINK. Returns whether the record
+   is valid. */
 static bool drain_bounced(
 	struct fr_ring *r, uint64_t head, struct fr_tally *t, uint8_t *bounce, fr_run_fn sink, void *ctx)
 {

@@ -60,7 +60,7 @@ struct fr_event_list {
 
 /* Parses SPEC and appends its events to LIST. Returns 0; or, with a message in D: -EINVAL for a syntax error;
    -ENOENT for an unknown event, with similar names in the hint; -EACCES or -ENODEV if tracefs or a PMU cannot
-   be read. On failure LIST gets no events. */
+   be read. On failure, LIST gets no events. */
 int fr_event_parse(const char *spec, const struct fr_event_defaults *defaults, struct fr_event_list *list,
 	struct fr_diag *d);
 

@@ -51,8 +51,8 @@ int fr_event_parse_env(const struct fr_event_env *env, const char *spec,
 	const struct fr_event_defaults *defaults, struct fr_event_list *list, struct fr_diag *d);
 
 /* event_names.c */
-/* Calls FN with each name and alias of the events that every kernel has, and with the name of
-   each cache event. */
+/* Calls FN with each name and alias of the events that every kernel has, and with the name of each cache
+   event. */
 void fr_event_names_foreach(void (*fn)(void *ctx, const char *name), void *ctx);
 /* Finds the hardware, software, cache or raw event NAME. Returns whether there is such an event. If so,
    RET_NAME gets the event's name as perf prints it. */
@@ -72,7 +72,8 @@ int fr_terms_common(struct fr_terms *t, const char *spec, struct fr_term_values 
 int fr_modifiers_apply(const char *modifiers, const char *spec, struct perf_event_attr *a, struct fr_diag *d);
 extern const char fr_common_terms[]; /* the names of the terms that every event can have, for messages */
 
-/* event_attr.c: the common parts of an attr. Set type, config and modifiers before fr_event_attr_finish(). */
+/* event_attr.c: the common parts of an attr. The caller sets type, config and modifiers before
+   fr_event_attr_finish(). */
 void fr_event_attr_init(struct perf_event_attr *a);
 int fr_event_attr_finish(struct perf_event_attr *a, const struct fr_term_values *v,
 	const struct fr_event_defaults *defaults, struct fr_diag *d);

@@ -23,8 +23,8 @@ struct parser {
 	size_t found; /* number of events of core PMUs with the name spec->head */
 };
 
-/* Makes the name of an event: "cycles" and the modifiers "uk" become "cycles:uk". A term name= replaces
-   the whole name. */
+/* Makes the name of an event: "cycles" and the modifiers "uk" become "cycles:uk". A term name= replaces the
+   whole name. */
 static char *make_name(const struct parser *p, const char *base)
 {
 	const char *m = p->spec->modifiers;

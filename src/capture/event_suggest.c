@@ -20,8 +20,8 @@ struct search {
 	size_t n;
 };
 
-/* Adds NAME to the best names if the parameter `compared` (NAME or a part of NAME) is similar to
-   the wanted name. */
+/* Adds NAME to the best names if the parameter `compared` (NAME or a part of NAME) is similar to the wanted
+   name. */
 static void consider(struct search *s, const char *name, const char *compared)
 {
 	unsigned distance = fr_edit_distance(s->wanted, compared, s->limit);

@@ -27,8 +27,8 @@ static int try_tracefs(const char *dir)
 	return fd < 0 ? -errno : 0;
 }
 
-/* We do not use tracefs_tracing_dir() of libtracefs, because tracefs_tracing_dir() mounts a tracefs if
-   none is mounted. */
+/* We do not use tracefs_tracing_dir() of libtracefs, because tracefs_tracing_dir() mounts a tracefs if none
+   is mounted. */
 static int find_tracefs(const struct fr_event_env *env, const char **ret, struct fr_diag *d)
 {
 	const char *const known[] = {env->tracefs_dir ? env->tracefs_dir : "/sys/kernel/tracing",
@@ -54,8 +54,8 @@ static bool is_glob(const char *s)
 	return strpbrk(s, "*?[") != NULL;
 }
 
-/* Returns whether S is a pattern for one name in a directory: a match of S is never outside of
-   the directory. */
+/* Returns whether S is a pattern for one name in a directory: a match of S is never outside of the
+   directory. */
 static bool is_name_glob(const char *s)
 {
 	return *s && *s != '.' && !strchr(s, '/');

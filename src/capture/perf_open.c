@@ -9,9 +9,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The bits that a recording does not need, newest first, with the version of the kernel that added each
-   bit. write_backward and use_clockid are not in this list, because the data would have another meaning
-   without these bits. */
+/* The bits that a recording does not need, newest first, with the version of the kernel that added each bit.
+   write_backward and use_clockid are not in this list, because the data would have another meaning without
+   these bits. */
 static const struct perf_event_attr optional[] = {
 	{.read_format = PERF_FORMAT_LOST},						    /* 6.0 */
 	{.build_id = 1},								    /* 5.12 */

@@ -69,8 +69,8 @@ static bool has_tid(const struct fr_target *t, pid_t tid)
 	return false;
 }
 
-/* Adds the threads of PID that are not in T yet to T. Returns the number of added threads or a
-   negative errno. */
+/* Adds the threads of PID that are not in T yet to T. Returns the number of added threads or a negative
+   errno. */
 static int add_threads(struct fr_target *t, pid_t pid)
 {
 	_cleanup_closedir_ DIR *dir = NULL;

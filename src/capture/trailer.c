@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Finds and moves sample ids that are not at the end of their record, where readers expect them
- * (docs/design/10). */
+   (docs/design/10). */
 #include "capture/ring.h"
 #include "base/cleanup.h"
 #include "perfdata/record.h"

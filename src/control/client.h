@@ -19,8 +19,8 @@ int fr_client_connect(const char *path, struct fr_client **ret, struct fr_diag *
 /* C may be NULL. Returns NULL. */
 struct fr_client *fr_client_free(struct fr_client *c);
 
-/* While a call waits for its reply, run TICK (may be NULL) about once a second, for example to show on a
-   terminal that the program still works. */
+/* From now on, each call runs TICK (may be NULL) about once a second while it waits for its reply, for
+   example to show on a terminal that the program still works. */
 void fr_client_on_wait(struct fr_client *c, void (*tick)(void *ctx), void *ctx);
 
 /* Calls METHOD. Consumes PARAMETERS (may be NULL). If TIMEOUT_NS is 0, waits without a limit. Returns 0 and

@@ -19,10 +19,10 @@
 /* The text of io.flightrec.Recorder.varlink. */
 extern const char fr_interface_description[];
 
-/* Read the member NAME of PARAMETERS (may be NULL). Return 1 and set *RET; 0 if the member is absent or null;
-   or -EINVAL if the member has another type or is out of range. *RET changes only if the function returns 1.
-   Strings are borrowed from PARAMETERS. Numbers must be whole and from 0 to 2^53, because each JSON parser
-   reads such a number exactly. */
+/* These functions read the member NAME of PARAMETERS (may be NULL). They return 1 and set *RET; 0 if the
+   member is absent or null; or -EINVAL if the member has another type or is out of range. *RET changes only
+   if a function returns 1. Strings are borrowed from PARAMETERS. Numbers must be whole and from 0 to 2^53,
+   because each JSON parser reads such a number exactly. */
 int fr_param_u64(const cJSON *parameters, const char *name, uint64_t *ret);
 int fr_param_string(const cJSON *parameters, const char *name, const char **ret);
 int fr_param_bool(const cJSON *parameters, const char *name, bool *ret);

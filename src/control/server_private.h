@@ -7,7 +7,7 @@
  *   server.c      the listening socket: accepts or refuses a client, pauses
  *   peer.c        credentials of a client, and the limits of its user
  *   connection.c  bytes from and to one client, its deadline
- *   call.c        one message: decode, check access, run its method, reply
+ *   call.c        one message: decodes it, checks access, runs its method, replies
  */
 
 #include "control/server.h"

@@ -62,5 +62,5 @@ struct fr_wire_reply {
 int fr_wire_decode_reply(const cJSON *message, struct fr_wire_reply *ret, struct fr_diag *d);
 
 /* Appends the text of MESSAGE and a NUL to OUT. Returns 0; -EMSGSIZE if the text is longer than MAX bytes; or
-   -ENOMEM. On failure OUT does not change. */
+   -ENOMEM. On failure, OUT does not change. */
 int fr_wire_encode(const cJSON *message, size_t max, struct fr_buf *out);

@@ -45,7 +45,7 @@ static cJSON *make_parameters(void)
 	return o;
 }
 
-/* Print only the path, so that $(flightrecctl dump) works. With --no-wait, print the number of the dump. */
+/* Prints only the path, so that $(flightrecctl dump) works. With --no-wait, prints the number of the dump. */
 static void print_path(const cJSON *reply)
 {
 	const char *path = output ? output : ctl_string(reply, "path");

@@ -23,7 +23,7 @@ static void print_losses(const cJSON *dump)
 	}
 }
 
-/* Print the other files that a reader of the dump needs. */
+/* Prints the other files that a reader of the dump needs. */
 static void print_objects(const cJSON *dump)
 {
 	const char *path = ctl_string(dump, "path");

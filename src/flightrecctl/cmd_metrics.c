@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-/* Print the text as it is, because a program reads it. */
+/* Prints the text as it is, because a program reads it. */
 static void print_text(const cJSON *reply)
 {
 	fputs(ctl_string(reply, "text"), stdout);

@@ -7,7 +7,7 @@
 #include <signal.h>
 #include <string.h>
 
-/* Replace this process by perf, so that perf has the terminal, and the shell gets the exit code of perf. The
+/* Replaces this process by perf, so that perf has the terminal, and the shell gets the exit code of perf. The
    parameter `more` has the options for perf, ended by NULL. Returns only on failure: a negative errno, with a
    message in D. */
 static int exec_perf(const char *verb, const char *path, char *const *more, struct fr_diag *d)

@@ -57,7 +57,7 @@ static int profiles_init(struct profiles *ret, struct fr_diag *d)
 	return 0;
 }
 
-/* Read the first line of the profile NAME into RET, without the "# " at the begin of the line. */
+/* Reads the first line of the profile NAME into RET, without the "# " at the begin of the line. */
 static void describe_profile(const char *name, char *ret, size_t size)
 {
 	char path[PATH_MAX], line[256] = "";
@@ -109,7 +109,7 @@ static int list_profiles(const struct profiles *p)
 	return FR_EXIT_OK;
 }
 
-/* Replace LINK by a link to TARGET. If TARGET is "", remove LINK. Returns 0 or a negative errno. If LINK
+/* Replaces LINK by a link to TARGET. If TARGET is "", removes LINK. Returns 0 or a negative errno. If LINK
    could not be replaced or removed, there is also a message in D. */
 static int replace_link(int dirfd, const char *target, struct fr_diag *d)
 {
@@ -126,9 +126,9 @@ static int replace_link(int dirfd, const char *target, struct fr_diag *d)
 	return fsync(dirfd) < 0 && errno != EINVAL ? -errno : 0;
 }
 
-/* Make the recorder read the new profile. If the reload fails, set the previous profile again. The parameter
-   `previous` is the previous target of the link, or "" if there was no link. If no recorder runs, the new
-   profile stays set for the next start. Returns an exit code. */
+/* Makes the recorder read the new profile. If the reload fails, sets the previous profile again. The
+   parameter `previous` is the previous target of the link, or "" if there was no link. If no recorder runs,
+   the new profile stays set for the next start. Returns an exit code. */
 static int reload_or_undo(int dirfd, const char *previous)
 {
 	struct fr_diag diag = {0};

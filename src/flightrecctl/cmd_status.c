@@ -178,7 +178,7 @@ static void print_events(const cJSON *s)
 	ctl_table_print(t, !ctl.no_legend);
 }
 
-/* Print each cause of loss with advice. A newer recorder can send a cause that this program does not know;
+/* Prints each cause of loss with advice. A newer recorder can send a cause that this program does not know;
    that cause is printed without advice. */
 static void print_losses(const cJSON *s)
 {

@@ -132,8 +132,8 @@ static int run_test_trigger(void)
 	return ctl_call_and_print(FR_METHOD(TestTrigger), name_parameter(ctl.args[0]), "", print_id);
 }
 
-/* Check that the trigger NAME, which the caller has just enabled, is armed now. If the trigger is not armed,
-   print why. Returns an exit code. */
+/* Checks that the trigger NAME, which the caller has just enabled, is armed now. If the trigger is not armed,
+   prints why. Returns an exit code. */
 static int check_armed(const char *name)
 {
 	struct fr_client *client = NULL;
@@ -148,8 +148,9 @@ static int check_armed(const char *name)
 	return code;
 }
 
-/* Arm or disarm the triggers that the arguments name. If a trigger cannot be armed or disarmed, go on with
-   the next trigger, unless the recorder cannot be reached. Returns the exit code of the first failure. */
+/* Arms or disarms the triggers that the arguments name. If a trigger cannot be armed or disarmed, goes on
+   with the next trigger, unless the recorder cannot be reached. Returns the exit code of the first
+   failure. */
 static int set_triggers(bool enabled)
 {
 	int code = FR_EXIT_OK;

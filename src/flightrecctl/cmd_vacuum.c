@@ -70,8 +70,8 @@ static int rm_here(int dirfd, struct fr_vacuum_report *report, struct fr_diag *d
 	return code;
 }
 
-/* Do JOB without a recorder. Returns an exit code. If the exit code is FR_EXIT_OK, *RET is the report of JOB
-   as JSON, to be freed. */
+/* Does JOB without a recorder. Returns an exit code. If the exit code is FR_EXIT_OK, *RET is the report of
+   JOB as JSON, to be freed. */
 static int do_here(int (*job)(int dirfd, struct fr_vacuum_report *report, struct fr_diag *d), cJSON **ret)
 {
 	_cleanup_(fr_vacuum_report_deinit) struct fr_vacuum_report report = {0};

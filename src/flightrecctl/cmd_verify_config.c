@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Judge the result of one check. The parameter `code` is this result, and `one` has the message of the check.
-   If `code` says that this user or this machine cannot do the check, print a warning and return 0. Otherwise
-   return `code`; if `code` is negative, also copy `one` to D. */
+/* Judges the result of one check. The parameter `code` is this result, and `one` has the message of the
+   check. If `code` says that this user or this machine cannot do the check, prints a warning and returns 0.
+   Otherwise returns `code`; if `code` is negative, also copies `one` to D. */
 static int judge(int code, const struct fr_diag *one, struct fr_diag *d)
 {
 	if (code == -EACCES || code == -EPERM || code == -ENODEV) {
@@ -22,7 +22,7 @@ static int judge(int code, const struct fr_diag *one, struct fr_diag *d)
 	return code;
 }
 
-/* Check that this machine has the events. */
+/* Checks that this machine has the events. */
 static int check_events(const struct fr_config *c, struct fr_diag *d)
 {
 	struct fr_event_list list = {0};
@@ -37,8 +37,8 @@ static int check_events(const struct fr_config *c, struct fr_diag *d)
 	return r;
 }
 
-/* Let each source check its thresholds, files and programs, without arming anything. If this kernel does not
-   support a source, print only a warning, because the configuration can be for another kernel. */
+/* Lets each source check its thresholds, files and programs, without arming anything. If this kernel does not
+   support a source, prints only a warning, because the configuration can be for another kernel. */
 static int check_triggers(const struct fr_config *c, struct fr_diag *d)
 {
 	int r = 0;
@@ -56,7 +56,7 @@ static int check_triggers(const struct fr_config *c, struct fr_diag *d)
 	return r;
 }
 
-/* Print the names of the files of the configuration. */
+/* Prints the names of the files of the configuration. */
 static int print_files(const char *path, struct fr_diag *d)
 {
 	char **files;
@@ -90,11 +90,11 @@ static void print_result(const struct fr_diag *d, int code, const cJSON *not_arm
 	cJSON_Delete(o);
 }
 
-/* Check whether the triggers are armed. Only the kernel decides whether a trigger can be armed, and only the
-   recorder has the capabilities to try. So ask the recorder, unless an argument names the file to check: the
-   recorder can have another file. If the recorder was not asked, and there is a trigger that the recorder
-   would have to arm, print a note. Sets *RET, which is NULL before, to the triggers that are not armed; if
-   the recorder was not asked, *RET stays NULL. Returns an exit code. */
+/* Checks whether the triggers are armed. Only the kernel decides whether a trigger can be armed, and only the
+   recorder has the capabilities to try. So this function asks the recorder, unless an argument names the file
+   to check: the recorder can have another file. If the recorder was not asked, and there is a trigger that
+   the recorder would have to arm, prints a note. Sets *RET, which is NULL before, to the triggers that are
+   not armed; if the recorder was not asked, *RET stays NULL. Returns an exit code. */
 static int check_armed(const struct fr_config *c, cJSON **ret)
 {
 	struct fr_client *client = NULL;

@@ -83,7 +83,7 @@ static void print_line(const cJSON *decision)
 	puts(line);
 }
 
-/* Print one decision, and flush the output, so that the reader of a pipe gets the decision at once. If the
+/* Prints one decision, and flushes the output, so that the reader of a pipe gets the decision at once. If the
    reader of the pipe has gone, returns false to end the stream. */
 static bool print_reply(void *ctx, const cJSON *parameters)
 {

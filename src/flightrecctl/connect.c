@@ -24,7 +24,7 @@ int ctl_usage(const struct fr_diag *d)
 	return FR_EXIT_USAGE;
 }
 
-/* Load the configuration. If it has an error, use the defaults: only verify-config reports errors of the
+/* Loads the configuration. If it has an error, uses the defaults: only verify-config reports errors of the
    configuration. */
 static void load_config(struct fr_config *c)
 {
@@ -120,8 +120,8 @@ char *ctl_directory(void)
 	return ret;
 }
 
-/* Print a dot while a call waits. ctl_call() uses this function only if standard error is a terminal, because
-   a script expects only errors on standard error. */
+/* Prints a dot while a call waits. ctl_call() uses this function only if standard error is a terminal,
+   because a script expects only errors on standard error. */
 static void print_dot(void *ctx)
 {
 	bool *dots = ctx;

@@ -19,8 +19,8 @@ static bool is_stdout(const char *path)
 	return !strcmp(path, "-");
 }
 
-/* Open the directory of PATH. *RET_NAME becomes the last part of PATH, borrowed. Returns the descriptor, or a
-   negative errno, with a message in D. */
+/* Opens the directory of PATH. *RET_NAME becomes the last part of PATH, borrowed. Returns the descriptor, or
+   a negative errno, with a message in D. */
 static int open_directory(const char *path, const char **ret_name, struct fr_diag *d)
 {
 	_cleanup_free_ char *copy = strdup(path);
@@ -69,7 +69,7 @@ static bool is_interrupted(const sigset_t *set)
 	return sigpending(&pending) == 0 && sigandset(&both, set, &pending) == 0 && !sigisemptyset(&both);
 }
 
-/* Copy all data. If a signal of INTERRUPTIONS (may be NULL) is pending, the copy ends after the current
+/* Copies all data. If a signal of INTERRUPTIONS (may be NULL) is pending, the copy ends after the current
    block. Returns 0; -EINTR if a signal ended the copy; or another negative errno. */
 static int copy_data(int from, int to, const sigset_t *interruptions)
 {
@@ -103,7 +103,7 @@ static int copy_to_name(int from, int dirfd, const char *name, const sigset_t *i
 	return r;
 }
 
-/* Copy to a file. SIGINT, SIGTERM and SIGHUP are blocked until the temporary file has been renamed or
+/* Copies to a file. SIGINT, SIGTERM and SIGHUP are blocked until the temporary file has been renamed or
    removed. So these signals cannot leave a temporary file. */
 static int copy_to_path(int from, const char *path, struct fr_diag *d)
 {

@@ -71,7 +71,7 @@ struct ctl_verb {
 	int (*run)(void);
 };
 
-/* Put a verb into the table of verbs: CTL_VERB(ID, GROUP, NAME, ARGUMENT, HELP, other members). ID makes the
+/* Puts a verb into the table of verbs: CTL_VERB(ID, GROUP, NAME, ARGUMENT, HELP, other members). ID makes the
    names of the C variables unique. The linker collects the entries. */
 #define CTL_VERB(id, ...)                                                                                    \
 	static const struct ctl_verb verb_##id = {__VA_ARGS__};                                              \
@@ -81,38 +81,38 @@ struct ctl_verb {
 const struct ctl_verb *const *ctl_verbs(size_t *ret_n);
 /* Returns the common options and the options of all verbs. */
 const struct fr_command_line *ctl_command_line(void);
-/* Parse the command line: set `ctl` and the variables of the options. Returns 0 and sets *RET_VERB; 1 if the
-   help or the version was printed; or -EINVAL, with a message in D. */
+/* Parses the command line: sets `ctl` and the variables of the options. Returns 0 and sets *RET_VERB; 1 if
+   the help or the version was printed; or -EINVAL, with a message in D. */
 int ctl_parse(int argc, char *argv[], const struct ctl_verb **ret_verb, struct fr_diag *d);
 
-/* Print D. Returns the exit code for the negative errno CODE. */
+/* Prints D. Returns the exit code for the negative errno CODE. */
 int ctl_fail(const struct fr_diag *d, int code);
-/* Print D. Returns FR_EXIT_USAGE. */
+/* Prints D. Returns FR_EXIT_USAGE. */
 int ctl_usage(const struct fr_diag *d);
 
 /* --- connect.c: the recorder --- */
 
-/* Connect to the recorder. On success, returns 0. On failure, sets *RET to NULL, and returns a negative errno
-   of fr_client_connect(), with a message in D. */
+/* Connects to the recorder. On success, returns 0. On failure, sets *RET to NULL, and returns a negative
+   errno of fr_client_connect(), with a message in D. */
 int ctl_try_connect(struct fr_client **ret, struct fr_diag *d);
-/* Do the same as ctl_try_connect(), but print the message of a failure. Returns an exit code. */
+/* Does the same as ctl_try_connect(), but prints the message of a failure. Returns an exit code. */
 int ctl_connect(struct fr_client **ret);
-/* Connect, call METHOD and disconnect. PARAMETERS is consumed. Prints the message of a failure. Returns an
+/* Connects, calls METHOD and disconnects. PARAMETERS is consumed. Prints the message of a failure. Returns an
    exit code. If the exit code is FR_EXIT_OK, *RET has the parameters of the reply, to be freed. RET may be
    NULL. */
 int ctl_call(const char *method, cJSON *parameters, cJSON **ret);
-/* Call METHOD, and print the member of the reply at PATH, or the whole reply if PATH is "". With --json,
-   print it as JSON, otherwise by the function print(). Returns an exit code. */
+/* Calls METHOD, and prints the member of the reply at PATH, or the whole reply if PATH is "". With --json,
+   prints it as JSON, otherwise by the function print(). Returns an exit code. */
 int ctl_call_and_print(
 	const char *method, cJSON *parameters, const char *path, void (*print)(const cJSON *o));
-/* Add the member NAME with the number VALUE / UNIT, rounded down, to O. If VALUE is CTL_NOT_GIVEN, do
+/* Adds the member NAME with the number VALUE / UNIT, rounded down, to O. If VALUE is CTL_NOT_GIVEN, does
    nothing. */
 void ctl_add_number(cJSON *o, const char *name, uint64_t value, uint64_t unit);
 /* Returns the status of the recorder, to be freed; NULL if there is no answer within 5 s. */
 cJSON *ctl_status(void);
-/* Set *RET to true if a recorder can be reached, and to false if no recorder runs or if --directory is given.
-   Returns FR_EXIT_OK; or, if it cannot be found out whether a recorder runs, prints why and returns another
-   exit code. */
+/* Sets *RET to true if a recorder can be reached, and to false if no recorder runs or if --directory is
+   given. Returns FR_EXIT_OK; or, if it cannot be found out whether a recorder runs, prints why and returns
+   another exit code. */
 int ctl_reachable(bool *ret);
 /* Returns the directory of the recorder, to be freed: from --directory, or else from the running recorder, or
    else from the configuration. Returns NULL if there is no memory. */
@@ -120,33 +120,33 @@ char *ctl_directory(void);
 
 /* --- not_armed.c --- */
 
-/* Wait until the recorder has tried to arm the trigger NAME (NULL: all triggers), for up to 5 s. Returns an
+/* Waits until the recorder has tried to arm the trigger NAME (NULL: all triggers), for up to 5 s. Returns an
    array, to be freed, with an item for each trigger (or for NAME) that could not be armed or is still being
    armed. The array has no disabled triggers. The items are {name, origin, what, hint}. Only a trigger of the
    configuration has `origin`. Returns NULL if the recorder does not answer. */
 cJSON *ctl_not_armed(struct fr_client *client, const char *name);
-/* Print each trigger in NOT_ARMED to standard error. Returns FR_EXIT_PARTLY if at least one of these triggers
-   is from the configuration; otherwise FR_EXIT_OK. */
+/* Prints each trigger in NOT_ARMED to standard error. Returns FR_EXIT_PARTLY if at least one of these
+   triggers is from the configuration; otherwise FR_EXIT_OK. */
 int ctl_warn_not_armed(const cJSON *not_armed);
 
 /* --- cmd_cancel.c, cmd_reload.c: used by other verbs --- */
 
-/* Print a line for each dump that waits. DUMPS is the member "dumps" of the status. */
+/* Prints a line for each dump that waits. DUMPS is the member "dumps" of the status. */
 void ctl_print_waiting(const cJSON *dumps);
 int ctl_reload(void);
 
 /* --- output.c --- */
 
 void ctl_pager_open(void);
-/* Write out the rest of the output. If there is a pager, wait until it ends. */
+/* Writes out the rest of the output. If there is a pager, waits until it ends. */
 void ctl_pager_close(void);
 enum ctl_colour { CTL_NORMAL, CTL_BOLD, CTL_GREEN, CTL_YELLOW, CTL_RED };
 /* Returns an escape sequence, or "" without colours. */
 const char *ctl_colour(enum ctl_colour c);
 void ctl_print_json(const cJSON *json);
-/* Print the line "     LABEL: text". Control characters become '?'. */
+/* Prints the line "     LABEL: text". Control characters become '?'. */
 void ctl_field(const char *label, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Print the line "     LABEL: TEXT", unless TEXT is empty. */
+/* Prints the line "     LABEL: TEXT", unless TEXT is empty. */
 void ctl_text_field(const char *label, const char *text);
 void ctl_replace_control_characters(char *s);
 /* ctl_format() and ctl_vformat() return a string, to be freed. */
@@ -191,39 +191,39 @@ const char *ctl_explain_loss(const char *name);
 
 /* --- copy.c: copies a dump to PATH; "-": to standard output --- */
 
-/* Check, before there is a dump, that a copy can be written to PATH. Returns 0; or a negative errno, with a
+/* Checks, before there is a dump, that a copy can be written to PATH. Returns 0; or a negative errno, with a
    message in D. */
 int ctl_copy_check(const char *path, struct fr_diag *d);
-/* Copy the file DUMP to PATH, as a whole or not at all. Only the user of this process can read the copy. The
-   copy replaces an older file. Returns 0; or a negative errno, with a message in D. */
+/* Copies the file DUMP to PATH, as a whole or not at all. Only the user of this process can read the copy.
+   The copy replaces an older file. Returns 0; or a negative errno, with a message in D. */
 int ctl_copy(const char *dump, const char *path, struct fr_diag *d);
 
 /* --- table.c --- */
 
 struct ctl_table;
-/* Create a table. COLUMNS has the headings, with '|' between them. If a heading begins with '>', its column
+/* Creates a table. COLUMNS has the headings, with '|' between them. If a heading begins with '>', its column
    is aligned to the right. */
 struct ctl_table *ctl_table_new(const char *columns);
 void ctl_table_cell(struct ctl_table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Add a cell for each text. NULL ends the texts. */
+/* Adds a cell for each text. NULL ends the texts. */
 void ctl_table_texts(struct ctl_table *t, ...) __attribute__((sentinel));
 size_t ctl_table_rows(const struct ctl_table *t);
-/* Print the table, without blanks at the ends of lines, and free T. If LEGEND is true, also print the
+/* Prints the table, without blanks at the ends of lines, and frees T. If LEGEND is true, also prints the
    headings. */
 void ctl_table_print(struct ctl_table *t, bool legend);
 
 /* --- dumps.c: the files in the recorder's directory, read without the recorder --- */
 
-/* Set *RET to an array with an object for each dump and each merged file in DIRECTORY, oldest first. Each
+/* Sets *RET to an array with an object for each dump and each merged file in DIRECTORY, oldest first. Each
    object is made by ctl_dump_read(). If a sidecar (the JSON file beside a dump) cannot be read, the object
    has only the facts about the file. Returns 0; or a negative errno, with a message in D. */
 int ctl_dumps_read(const char *directory, cJSON **ret, struct fr_diag *d);
-/* Set *RET to the sidecar of the file PATH, or to an empty object if the file has no sidecar. Set these facts
-   about the file in *RET: "path"; "bytes", the size; and, if the sidecar has no "time", the modification time
-   as "time". Returns 0; or a negative errno, with a message in D. */
+/* Sets *RET to the sidecar of the file PATH, or to an empty object if the file has no sidecar. Sets these
+   facts about the file in *RET: "path"; "bytes", the size; and, if the sidecar has no "time", the
+   modification time as "time". Returns 0; or a negative errno, with a message in D. */
 int ctl_dump_read(const char *path, cJSON **ret, struct fr_diag *d);
-/* Set *RET to the path, to be freed, of the file that the first argument of the verb names. The argument is a
-   path, a name in the recorder's directory or in the current directory, or "latest", which is the default.
+/* Sets *RET to the path, to be freed, of the file that the first argument of the verb names. The argument is
+   a path, a name in the recorder's directory or in the current directory, or "latest", which is the default.
    Returns 0 if the file is a readable perf.data; otherwise a negative errno, with a message in D. */
 int ctl_dump_find(char **ret, struct fr_diag *d);
 /* Returns the directory beside PATH that has copies of object files (for perf --buildid-dir), to be freed;

@@ -21,7 +21,7 @@ static const char *access_hint(int code)
 	return code == -EACCES ? "run this command as root or as a member of the recorder's group" : NULL;
 }
 
-/* Set "path" and "bytes" in DUMP. If DUMP has no "time", set "time" to the modification time of the file
+/* Sets "path" and "bytes" in DUMP. If DUMP has no "time", sets "time" to the modification time of the file
    PATH. Returns 0 or a negative errno. */
 static int add_file_facts(const char *path, cJSON *dump)
 {
@@ -41,7 +41,7 @@ static int add_file_facts(const char *path, cJSON *dump)
 	return 0;
 }
 
-/* Set *RET to the sidecar of PATH, or to an empty object if there is no sidecar. Returns 0; or a negative
+/* Sets *RET to the sidecar of PATH, or to an empty object if there is no sidecar. Returns 0; or a negative
    errno, with a message in D. */
 static int read_sidecar(const char *path, cJSON **ret, struct fr_diag *d)
 {
@@ -80,7 +80,7 @@ int ctl_dump_read(const char *path, cJSON **ret, struct fr_diag *d)
 	return 0;
 }
 
-/* List the dumps and merged files in DIRECTORY, oldest first. */
+/* Lists the dumps and merged files in DIRECTORY, oldest first. */
 static int list_files(const char *directory, struct fr_named_file **ret, size_t *ret_n, struct fr_diag *d)
 {
 	_cleanup_close_ int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -94,7 +94,7 @@ static int list_files(const char *directory, struct fr_named_file **ret, size_t 
 		"cannot read %s", directory);
 }
 
-/* Append an object for the dump NAME to ARRAY. If its sidecar cannot be read, the object has only the facts
+/* Appends an object for the dump NAME to ARRAY. If its sidecar cannot be read, the object has only the facts
    about the file. */
 static int add_dump(cJSON *array, const char *directory, const char *name)
 {
@@ -144,7 +144,7 @@ static int find_latest(const char *directory, char **ret, struct fr_diag *d)
 	return 0;
 }
 
-/* Check that PATH is a perf.data. perf also checks this, but its message is less clear. */
+/* Checks that PATH is a perf.data. perf also checks this, but its message is less clear. */
 static int check_content(const char *path, struct fr_diag *d)
 {
 	static const char magic[] = "PERFILE2";
@@ -207,7 +207,7 @@ char *ctl_dump_objects(const char *path)
 	return access(ids, R_OK) == 0 ? ctl_format("%.*sdebug", len, path) : NULL;
 }
 
-/* Format the time in the name of the file. If there is no time in the name, as in perf.data, format the
+/* Formats the time in the name of the file. If there is no time in the name, as in perf.data, formats the
    member "time". */
 const char *ctl_format_dump_time(const cJSON *dump, char ret[static FR_UNIT_SIZE])
 {

@@ -35,7 +35,7 @@ static bool is_arming(const cJSON *reply, const char *name)
 	return false;
 }
 
-/* Repeat the call of the method Triggers until the recorder has tried to arm NAME (NULL: all triggers) or
+/* Repeats the call of the method Triggers until the recorder has tried to arm NAME (NULL: all triggers) or
    ARMING_NS have passed. Returns the last reply, or NULL if the recorder did not answer. */
 static cJSON *wait_for_arming(struct fr_client *client, const char *name)
 {

@@ -156,7 +156,7 @@ static int parse_value(const struct ctl_option *o, uint64_t *ret)
 	return 0;
 }
 
-/* Handle an option, whose value is in optarg. Returns 0; 1 if the help or the version was printed; or
+/* Handles an option, whose value is in optarg. Returns 0; 1 if the help or the version was printed; or
    -EINVAL, with a message in D. */
 static int set_option(const struct ctl_option *o, struct fr_diag *d)
 {
@@ -188,7 +188,7 @@ static int set_option(const struct ctl_option *o, struct fr_diag *d)
 	}
 }
 
-/* Reset the variables of all options, because a test parses several command lines in one process. */
+/* Resets the variables of all options, because a test parses several command lines in one process. */
 static void reset_options(void)
 {
 	ctl = (struct ctl){0};
@@ -221,7 +221,7 @@ static int report_unknown_verb(const char *name, struct fr_diag *d)
 	return fr_fail(d, -EINVAL, hint, "unknown verb '%s'", name);
 }
 
-/* Refuse options of other verbs. Bit I of the parameter `given` is set if the option all.options[I] was
+/* Refuses options of other verbs. Bit I of the parameter `given` is set if the option all.options[I] was
    given. */
 static int check_verb_options(uint64_t given, const struct ctl_verb *verb, struct fr_diag *d)
 {
@@ -234,7 +234,8 @@ static int check_verb_options(uint64_t given, const struct ctl_verb *verb, struc
 }
 _Static_assert(FR_OPTIONS_MAX <= 64, "a bit for each");
 
-/* Count the words after "--". getopt() changes the order of argv, but these words stay at the end of argv. */
+/* Counts the words after "--". getopt() changes the order of argv, but these words stay at the end of
+   argv. */
 static size_t count_words_after_dashes(int argc, char *argv[])
 {
 	for (int i = 1; i < argc; i++)
@@ -243,7 +244,7 @@ static size_t count_words_after_dashes(int argc, char *argv[])
 	return 0;
 }
 
-/* Call this function after an unknown option. If a verb like report was given, explain in D how to pass an
+/* Call this function after an unknown option. If a verb like report was given, explains in D how to pass an
    option to perf. */
 static void add_passing_hint(int argc, char *argv[], struct fr_diag *d)
 {

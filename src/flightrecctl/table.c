@@ -14,8 +14,8 @@ struct ctl_table {
 	char **cells; /* first the headings, and after them one row after the other */
 };
 
-/* Add a cell with TEXT. From now on, the table owns TEXT. If TEXT is NULL, there is no memory, so end the
-   program. */
+/* Adds a cell with TEXT. From now on, the table owns TEXT. If TEXT is NULL, there is no memory, so the
+   function ends the program. */
 static void add_cell(struct ctl_table *t, char *text)
 {
 	t->cells = reallocarray(t->cells, t->n_cells + 1, sizeof(*t->cells));

@@ -17,11 +17,11 @@ struct fr_change_ops {
 	void (*finish)(struct fr_daemon *daemon, void *ctx, bool aborted);
 };
 
-/* Begin a change. Returns 0; -EBUSY if another change is being prepared; or -ENOMEM. On failure, the caller
+/* Begins a change. Returns 0; -EBUSY if another change is being prepared; or -ENOMEM. On failure, the caller
    still owns CTX. */
 int fr_change_begin(struct fr_daemon *daemon, const struct fr_change_ops *ops, void *ctx);
-/* Make the function next() run once, on the main thread, when the change that is being prepared has ended. If
-   this function is called a second time before, only the second next() runs. */
+/* Makes the function next() run once, on the main thread, when the change that is being prepared has ended.
+   If this function is called a second time before that, only the second next() runs. */
 void fr_change_set_next(struct fr_daemon *daemon, void (*next)(struct fr_daemon *daemon));
-/* End the thread. If a change is being prepared, abort it. */
+/* Ends the thread. If a change is being prepared, aborts it. */
 void fr_change_abort(struct fr_daemon *daemon);

@@ -14,7 +14,7 @@ struct fr_dump_request {	      /* all pointers are borrowed during the call */
 	bool no_compression;  /* do not compress, even if Compression=yes */
 	struct fr_call *call; /* a call that gets the outcome as its answer; or NULL */
 };
-/* Make a dump, without asking the policy of the triggers. RET_ID may be NULL. Returns 0 and sets *RET_ID to
+/* Makes a dump, without asking the policy of the triggers. RET_ID may be NULL. Returns 0 and sets *RET_ID to
    the number of the new dump; 1 if the request joined a dump that waits, and sets *RET_ID to the number of
    that dump; -EAGAIN if the queue is full; -EDQUOT if this user, or all users together, already have all
    places in the queue that they are allowed to have; or -ENOMEM. If the dump could not be added to the queue,
@@ -23,7 +23,7 @@ int fr_daemon_dump(struct fr_daemon *daemon, const struct fr_dump_request *reque
 /* Consumes JOB, which is not a dump, and adds it to the queue. CALL gets its answer when JOB is done, or at
    once if JOB could not be added. */
 void fr_daemon_submit(struct fr_daemon *daemon, struct fr_call *call, struct fr_dump_job *job);
-/* Cancel the waiting dump ID for the client of CALL, and answer the calls that wait for the dump. Does not
+/* Cancels the waiting dump ID for the client of CALL, and answers the calls that wait for the dump. Does not
    answer CALL. Returns the same values as fr_dumper_cancel(). */
 int fr_daemon_cancel(struct fr_daemon *daemon, struct fr_call *call, uint64_t id, struct fr_diag *d);
 /* Returns the window of the trigger NAME: from its section, or from [Dump] if the section sets no window. */
@@ -32,6 +32,6 @@ struct fr_dump_asked fr_daemon_asked(const struct fr_daemon *daemon, const char 
    FR_TRIGGER_UNSET, the value of [Dump] is used instead. */
 struct fr_dump_asked fr_daemon_asked_window(
 	const struct fr_daemon *daemon, uint64_t window_ns, uint64_t post_ns);
-/* Take the finished jobs from the dumper. Log and count the outcome of each job, and answer the calls that
-   wait for it. */
+/* Takes the finished jobs from the dumper. Logs and counts the outcome of each job, and answers the calls
+   that wait for it. */
 void fr_daemon_reap(struct fr_daemon *daemon);

@@ -109,7 +109,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *ctx)
 	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
-/* Open what the main loop handles from the begin of a start on: signals and the control socket. */
+/* Opens what the main loop handles from the begin of a start on: signals and the control socket. */
 static int open_loop(struct fr_daemon *m, struct fr_diag *d)
 {
 	static const int signals[] = {SIGUSR1, SIGUSR2, SIGTERM, SIGINT, SIGHUP};
@@ -178,7 +178,7 @@ static void report_ready(struct fr_daemon *m)
 	fr_daemon_notify_status(m);
 }
 
-/* Called when the parts are open. Enable the samples, and arm the triggers. */
+/* Called when the parts are open. Enables the samples, and arms the triggers. */
 static int begin_recording(struct fr_daemon *m, struct fr_diag *d)
 {
 	int r = fr_capture_enable(m->recording.capture, FR_CAPTURE_SAMPLES, d);

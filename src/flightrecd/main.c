@@ -17,7 +17,7 @@
 
 #define READ_TIMEOUT_NS (5 * FR_NSEC_PER_SEC)
 
-/* Block the signals. Every thread inherits this mask. The main loop reads the signals from a descriptor. */
+/* Blocks the signals. Every thread inherits this mask. The main loop reads the signals from a descriptor. */
 static void block(const int *signals, size_t n)
 {
 	sigset_t set;
@@ -28,7 +28,7 @@ static void block(const int *signals, size_t n)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
-/* Block the signals that stop the daemon. Before this call, these signals end the process at once, because
+/* Blocks the signals that stop the daemon. Before this call, these signals end the process at once, because
    there is nothing to lose yet. */
 static void block_stops(void)
 {
@@ -45,7 +45,7 @@ static void block_others(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-/* Read the configuration. INHERITED is true if the previous instance has left a history and its
+/* Reads the configuration. INHERITED is true if the previous instance has left a history and its
    configuration. In this case, the read has a time limit: if the files cannot be read in time, the
    configuration of the previous instance is used. */
 static int configure(struct fr_config *config, bool inherited, int argc, char *argv[], struct fr_diag *d)

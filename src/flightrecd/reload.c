@@ -34,9 +34,9 @@ struct reload {
 	struct fr_diag diag;
 };
 
-/* Read the configuration in the files. If this configuration records something else than the configuration in
-   force, open its events, unless a command is recorded. This function reads x->now without a lock, because
-   only a reload changes the configuration, and only one reload runs at a time. */
+/* Reads the configuration in the files. If this configuration records something else than the configuration
+   in force, opens its events, unless a command is recorded. This function reads x->now without a lock,
+   because only a reload changes the configuration, and only one reload runs at a time. */
 static void prepare(void *ctx)
 {
 	struct reload *x = ctx;
@@ -140,7 +140,7 @@ void fr_daemon_refuse_config(struct fr_diag *ret, const struct fr_diag *why)
 		ret->hint[0] ? "\n  " : "", ret->hint);
 }
 
-/* Save the configuration for the next instance, but only if every key is in force. A value that waits for a
+/* Saves the configuration for the next instance, but only if every key is in force. A value that waits for a
    restart is not tested yet, and the start of the next instance could fail because of it. */
 static void save_config(struct fr_daemon *m, struct reload *x)
 {
@@ -178,8 +178,8 @@ static void reload_free(struct reload *x)
 	free(x);
 }
 
-/* If the reload X has succeeded, save and log the new configuration. Otherwise, report why the configuration
-   is refused. */
+/* If the reload X has succeeded, saves and logs the new configuration. Otherwise, reports why the
+   configuration is refused. */
 static void end_reload(struct fr_daemon *m, struct reload *x)
 {
 	if (x->result >= 0) {
@@ -209,7 +209,7 @@ static void finish(struct fr_daemon *m, void *ctx, bool aborted)
 	reload_free(x);
 }
 
-/* Begin a reload. When it ends, it answers the calls that are in m->reload_calls now. Later calls wait for
+/* Begins a reload. When it ends, it answers the calls that are in m->reload_calls now. Later calls wait for
    the next reload. */
 static void begin(struct fr_daemon *m)
 {

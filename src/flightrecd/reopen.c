@@ -14,7 +14,7 @@
 #define PAUSE_MIN_NS (10 * FR_NSEC_PER_SEC)
 #define PAUSE_MAX_NS (60 * FR_NSEC_PER_SEC)
 
-/* Drop the closed events to which neither the ring nor the unwritten records of the tracker refer. A dump
+/* Drops the closed events to which neither the ring nor the unwritten records of the tracker refer. A dump
    that is being written does not need these events either: the frames of the dump are pinned, so the ring
    still has them, and refers to their events. */
 static void drop_closed_events(struct fr_daemon *m)
@@ -28,7 +28,7 @@ static void drop_closed_events(struct fr_daemon *m)
 		&m->recording.session, FR_MIN(ring.low_watermark_ns, tracker.low_watermark_ns));
 }
 
-/* Exclude the threads of the daemon from the recording `next`. Add the events of which the ring still has
+/* Excludes the threads of the daemon from the recording `next`. Adds the events of which the ring still has
    samples to the session of `next`. */
 static int complete(struct fr_daemon *m, struct fr_recording *next, struct fr_diag *d)
 {
@@ -43,8 +43,8 @@ static int complete(struct fr_daemon *m, struct fr_recording *next, struct fr_di
 	return 0;
 }
 
-/* Give the events of both recordings to the tracker, the dumper and the next instance, because the files that
-   they write from now on can have records of both recordings. */
+/* Gives the events of both recordings to the tracker, the dumper and the next instance, because the files
+   that they write from now on can have records of both recordings. */
 static int announce(struct fr_daemon *m, struct fr_recording *next, struct fr_diag *d)
 {
 	const bool strip =
@@ -62,7 +62,7 @@ static int announce(struct fr_daemon *m, struct fr_recording *next, struct fr_di
 	return 0;
 }
 
-/* Swap the recording of the daemon with `next`. The session of the daemon, which already has the events of
+/* Swaps the recording of the daemon with `next`. The session of the daemon, which already has the events of
    both recordings, stays. */
 static void put_in_place(struct fr_daemon *m, struct fr_recording *next)
 {
@@ -80,7 +80,7 @@ static void put_in_place(struct fr_daemon *m, struct fr_recording *next)
 	fr_rates_tick(&m->rates, m->recording.capture);
 }
 
-/* Mark the old events as closed. All records of the old events are in the history now, so a dump of later
+/* Marks the old events as closed. All records of the old events are in the history now, so a dump of later
    records does not need these events. */
 static void close_old_events(struct fr_daemon *m)
 {
@@ -195,7 +195,7 @@ static void finish(struct fr_daemon *m, void *ctx, bool aborted)
 	free(x);
 }
 
-/* Begin a reopen. Returns true if the reopen was tried; false if another change is being prepared, or if
+/* Begins a reopen. Returns true if the reopen was tried; false if another change is being prepared, or if
    there is no memory. */
 static bool begin_reopen(struct fr_daemon *m, enum fr_loss loss, unsigned n)
 {
@@ -231,7 +231,7 @@ static uint64_t next_pause(const struct fr_cgroup_retry *c, uint64_t now_ns)
 	return soon ? FR_MIN(2 * c->pause_ns, PAUSE_MAX_NS) : PAUSE_MIN_NS;
 }
 
-/* If the recorded cgroup was removed and created again, open the events again: events of a removed cgroup
+/* If the recorded cgroup was removed and created again, opens the events again: events of a removed cgroup
    record nothing, even if a new cgroup has the same name. */
 static void follow_cgroup(struct fr_daemon *m)
 {

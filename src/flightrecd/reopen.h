@@ -16,12 +16,12 @@
 
 #include "flightrecd/daemon.h"
 
-/* Cut over to the recording `next`, which is open and not enabled. On success, puts the old recording into
+/* Cuts over to the recording `next`, which is open and not enabled. On success, puts the old recording into
    *next and returns 0. On failure, the old recording goes on, and the function returns a negative errno, with
    a message in D. In both cases, the caller has to close *next. */
 int fr_daemon_switch(struct fr_daemon *daemon, struct fr_recording *next, struct fr_diag *d);
 
-/* Begin to watch for CPUs that come online. */
+/* Begins to watch for CPUs that come online. */
 void fr_daemon_watch_cpus(struct fr_daemon *daemon);
 /* Call this function every few seconds. It opens the events again if CPUs came online, or if the recorded
    cgroup was removed and created again. */

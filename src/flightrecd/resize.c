@@ -33,9 +33,9 @@ static void store_new_ring(void *ctx, int fd)
 	fr_handover_add_ring(&x->m->handover, fd);
 }
 
-/* A resize evicts frames, and evicted side-band goes to the tracker through a bounded queue. So wait while
-   this queue is more than half full. The main thread does not return to its loop during a resize, so it feeds
-   the watchdog here. */
+/* A resize evicts frames, and evicted side-band goes to the tracker through a bounded queue. So this function
+   waits while this queue is more than half full. The main thread does not return to its loop during a resize,
+   so it feeds the watchdog here. */
 static void on_step(void *ctx)
 {
 	const struct timespec ms = {.tv_nsec = (long)FR_NSEC_PER_MSEC};

@@ -7,8 +7,8 @@
 
 #include "flightrecd/daemon.h"
 
-/* Give the ring the size that CONFIG asks for, and keep the newest frames that fit. On success, sets *RET to
-   a description of the frames that the ring has now, and returns 0. On failure, the ring does not change,
+/* Gives the ring the size that CONFIG asks for, and keeps the newest frames that fit. On success, sets *RET
+   to a description of the frames that the ring has now, and returns 0. On failure, the ring does not change,
    daemon->ring_kept says why, and the function returns a negative errno. */
 int fr_daemon_resize(
 	struct fr_daemon *daemon, const struct fr_config *config, struct fr_history_adopted *ret);

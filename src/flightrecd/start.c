@@ -79,8 +79,8 @@ static int open_parts(struct fr_daemon *m, struct fr_diag *d)
 	return r;
 }
 
-/* Open the parts with the configuration of the daemon. If this fails, and there is a history that would be
-   lost, open the parts with the configuration of the previous instance. */
+/* Opens the parts with the configuration of the daemon. If this fails, and there is a history that would be
+   lost, opens the parts with the configuration of the previous instance. */
 static int open_stages(struct fr_daemon *m, struct fr_start *s)
 {
 	struct fr_diag why = {0};
@@ -109,7 +109,7 @@ static void work(void *ctx)
 	m->start->result = open_stages(m, m->start);
 }
 
-/* Handle the signals and calls that came during the start. A stop comes last, because nothing is handled
+/* Handles the signals and calls that came during the start. A stop comes last, because nothing is handled
    after it. */
 static void catch_up(struct fr_daemon *m, struct fr_start *s)
 {
@@ -204,8 +204,8 @@ void fr_start_end(struct fr_daemon *m)
 	m->start = NULL;
 }
 
-/* End the process without waiting for the thread. A last dump is not needed: either there are no samples yet,
-   or the service manager keeps the history for the next instance. */
+/* Ends the process without waiting for the thread. A last dump is not needed: either there are no samples
+   yet, or the service manager keeps the history for the next instance. */
 static _Noreturn void end_now(struct fr_daemon *m)
 {
 	fr_log_struct(LOG_INFO, FR_MSG_STOPPED, NULL, 0, "stopped before recording began");

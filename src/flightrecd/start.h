@@ -29,14 +29,14 @@ struct fr_start_ops {
 	void (*handle_signal)(struct fr_daemon *daemon, const struct signalfd_siginfo *si);
 };
 
-/* Begin the start on the daemon's loop. INHERITED is true if a previous instance has left a history and its
+/* Begins the start on the daemon's loop. INHERITED is true if a previous instance has left a history and its
    configuration, SAVED_CONFIG. If the start fails with the configuration of the daemon, the start is tried
    again with SAVED_CONFIG. This function takes SAVED_CONFIG over. Returns 0; or a negative errno, with a
    message in D. Only the main thread calls this function. */
 int fr_start_begin(struct fr_daemon *daemon, const struct fr_start_ops *ops, struct fr_buf *saved_config,
 	bool inherited, struct fr_diag *d);
-/* Wait for the thread of the start, fail the calls that still wait, and free the start. Only the main thread
-   calls this function. */
+/* Waits for the thread of the start, fails the calls that still wait, and frees the start. Only the main
+   thread calls this function. */
 void fr_start_end(struct fr_daemon *daemon);
 
 /* Returns true if the daemon is starting. In this case, the start handles the signal SI, at once or when the
@@ -47,11 +47,12 @@ bool fr_start_defers_signal(struct fr_daemon *daemon, const struct signalfd_sigi
    keeps the call until the end of the start. Only the main thread calls this function. */
 bool fr_start_gate(
 	void *daemon, struct fr_call *call, const struct fr_method *method, const cJSON *parameters);
-/* Tell `status` and the service manager what the start does now. DOING is a string literal. The thread
+/* Tells `status` and the service manager what the start does now. DOING is a string literal. The thread
    fr-start calls this function. When that thread has ended, the main thread calls it. */
 void fr_start_progress(struct fr_daemon *daemon, const char *doing);
 
-/* Replace the daemon's configuration by SAVED_CONFIG. Returns 0; or a negative errno, with a message in D. */
+/* Replaces the daemon's configuration by SAVED_CONFIG. Returns 0; or a negative errno, with a message in
+   D. */
 int fr_start_restore_config(struct fr_daemon *daemon, const struct fr_buf *saved_config, struct fr_diag *d);
-/* Tell the log and `systemctl status` why the start failed. */
+/* Tells the log and `systemctl status` why the start failed. */
 void fr_start_report_failure(const struct fr_diag *d, int code);

@@ -10,7 +10,7 @@
 
 #include <systemd/sd-daemon.h>
 
-/* Make the last dump, because a person can have stopped the recorder in order to look at the history. */
+/* Makes the last dump, because a person can have stopped the recorder in order to look at the history. */
 static void submit_final_dump(struct fr_daemon *m, const char *reason)
 {
 	struct fr_cause cause = {
@@ -29,8 +29,8 @@ static void submit_final_dump(struct fr_daemon *m, const char *reason)
 }
 
 /* At the end of the service the ring is lost, so a last dump is needed. At a restart, the next instance
-   adopts the ring. If systemd does not say whether the service ends or restarts, assume the end: an
-   unnecessary dump does less harm than a lost ring. */
+   adopts the ring. If systemd does not say whether the service ends or restarts, this function assumes the
+   end: an unnecessary dump does less harm than a lost ring. */
 bool fr_daemon_service_ends(void)
 {
 	enum fr_service_job job;

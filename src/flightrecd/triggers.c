@@ -105,7 +105,7 @@ static uint32_t own_pidns(void)
 	return (uint32_t)st.st_ino;
 }
 
-/* Log the message of the kernel's verifier about a program that it rejects. */
+/* Logs the message of the kernel's verifier about a program that it rejects. */
 static void on_log(void *ctx, const char *text)
 {
 	fr_log(LOG_DEBUG, "%s", text);

@@ -13,15 +13,15 @@
 
 #include <sys/signalfd.h>
 
-/* Arm the triggers of the configuration on the daemon's event loop. Call this function when the recorder
+/* Arms the triggers of the configuration on the daemon's event loop. Call this function when the recorder
    runs. If a trigger cannot be armed, the function logs why, and arms the other triggers nevertheless.
    Returns 0; or a negative errno, with a message in D. */
 int fr_daemon_triggers_open(struct fr_daemon *daemon, struct fr_diag *d);
-/* Disarm all triggers. A second call does nothing. */
+/* Disarms all triggers. A second call does nothing. */
 void fr_daemon_triggers_close(struct fr_daemon *daemon);
-/* Arm the triggers of the configuration `fresh` instead of the current triggers. Swap the triggers of `fresh`
-   with the triggers of the configuration in force. Triggers that did not change stay armed. Returns 0; or
-   -ENOMEM, without any change. */
+/* Arms the triggers of the configuration `fresh` instead of the current triggers. Swaps the triggers of
+   `fresh` with the triggers of the configuration in force. Triggers that did not change stay armed. Returns
+   0; or -ENOMEM, without any change. */
 int fr_daemon_triggers_reload(struct fr_daemon *daemon, struct fr_config *fresh);
-/* Make the dump that SIGUSR1 asks for, if the policy allows it. */
+/* Makes the dump that SIGUSR1 asks for, if the policy allows it. */
 void fr_daemon_dump_by_signal(struct fr_daemon *daemon, const struct signalfd_siginfo *si);

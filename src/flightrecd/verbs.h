@@ -6,7 +6,7 @@
 
 #include "flightrecd/daemon.h"
 
-/* Serve the control socket, if the configuration has one. Returns 0; or a negative errno, with a message in
+/* Serves the control socket, if the configuration has one. Returns 0; or a negative errno, with a message in
    D. */
 int fr_verbs_serve(struct fr_daemon *daemon, struct fr_diag *d);
 

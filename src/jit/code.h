@@ -42,23 +42,23 @@ static inline bool jit_is_range(uint64_t addr, uint64_t size)
 	return size > 0 && addr < JIT_ADDRESS_MAX && size < JIT_ADDRESS_MAX - addr;
 }
 
-/* Append a function with a copy of NAME. Returns 0; 1 if C already has JIT_SYMBOLS_MAX functions: the
+/* Appends a function with a copy of NAME. Returns 0; 1 if C already has JIT_SYMBOLS_MAX functions: the
    function is not added, and c->truncated is set; or -ENOMEM. */
 int jit_code_add(struct jit_code *c, const struct jit_symbol *s, const char *name, size_t len);
 
-/* Parse the LEN bytes at TEXT, which are lines "ADDRESS SIZE NAME" with hexadecimal numbers. Other lines are
+/* Parses the LEN bytes at TEXT, which are lines "ADDRESS SIZE NAME" with hexadecimal numbers. Other lines are
    skipped. Where the functions of two lines overlap, the memory belongs to the later line. The rest of the
    earlier function stays, perhaps as several pieces. The functions in RET are sorted by address and do not
    overlap. Returns 0 or -ENOMEM. */
 int jit_perf_map_parse(const char *text, size_t len, struct jit_code *ret);
 
-/* Parse a jitdump (tools/perf/Documentation/jitdump-specification.txt). RET takes over the bytes of FILE. The
-   functions in RET are sorted by time. Returns 0; -EBADMSG: FILE is not a jitdump of this byte order; or
+/* Parses a jitdump (tools/perf/Documentation/jitdump-specification.txt). RET takes over the bytes of FILE.
+   The functions in RET are sorted by time. Returns 0; -EBADMSG: FILE is not a jitdump of this byte order; or
    -ENOMEM. */
 int jit_dump_parse(struct fr_buf *file, struct jit_code *ret);
 
 #define JIT_BUILD_ID_SIZE 20
-/* Make an ELF object that has the functions of C (at least one) as symbols of .text. For a perf map, the
+/* Makes an ELF object that has the functions of C (at least one) as symbols of .text. For a perf map, the
    object has no code, and the offset of a function is its address - *RET_BASE + 0x1000. For a jitdump, the
    object has the code of each function at the offset of the function, and *RET_BASE is 0. RET gets the
    object, and RET_ID its build-id. Returns 0; -EFBIG if the code of a jitdump is too large; or -ENOMEM. */

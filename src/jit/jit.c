@@ -148,7 +148,7 @@ static int write_file(struct fr_jit *j, const char *name, const struct fr_buf *b
 	return r;
 }
 
-/* Free memory that later calls do not need. Of a perf map, only the first and the last function stay. */
+/* Frees memory that later calls do not need. Of a perf map, only the first and the last function stay. */
 static void shrink(struct jit_source *s)
 {
 	struct jit_symbol *v;
@@ -163,8 +163,8 @@ static void shrink(struct jit_source *s)
 	s->code.v = v ? v : s->code.v;
 }
 
-/* Write the object of S. The name of its file has the pid and a part of the build-id, so several dumps, and a
-   file that flightrec-merge makes from them, can share the object. RET_BYTES gets the bytes that the object
+/* Writes the object of S. The name of its file has the pid and a part of the build-id, so several dumps, and
+   a file that flightrec-merge makes from them, can share the object. RET_BYTES gets the bytes that the object
    takes on the disk and in memory. Returns 0; -EFBIG if the object is larger than MAX bytes; or another
    negative errno. */
 static int write_object(
@@ -197,7 +197,7 @@ static int write_object(
 	return 0;
 }
 
-/* Write the object of S and add S to P. If the object cannot be written, S is added without an object. The
+/* Writes the object of S and adds S to P. If the object cannot be written, S is added without an object. The
    bytes of the object are added to COST. Returns 0 or -ENOMEM. */
 static int add_source(struct fr_jit *j, struct process *p, struct jit_source *s, struct jit_cost *cost)
 {
@@ -271,7 +271,7 @@ static int emit_function(
 	return emit_map(s, pid, &range, time_ns, ret);
 }
 
-/* Append records for the functions of the jitdump S that are in the memory of M at the time of M, at most
+/* Appends records for the functions of the jitdump S that are in the memory of M at the time of M, at most
    about MOST bytes. */
 static int emit_functions_in(
 	const struct jit_source *s, const struct fr_record_mmap2 *m, uint64_t most, struct fr_buf *ret)
@@ -289,7 +289,7 @@ static int emit_functions_in(
 	return r;
 }
 
-/* Append records for the part of M that S describes, at most about MOST bytes. */
+/* Appends records for the part of M that S describes, at most about MOST bytes. */
 static int emit_covered(
 	const struct jit_source *s, const struct fr_record_mmap2 *m, uint64_t most, struct fr_buf *ret)
 {
@@ -320,8 +320,9 @@ static bool is_jitdump(const char *name)
 	       (fnmatch("/jit-*.dump", base, 0) == 0 || fnmatch("/jit-*.dump (deleted)", base, 0) == 0);
 }
 
-/* If DUMP is true, M maps a jitdump: load the jitdump. Otherwise load the perf map of P if it was not loaded
-   yet, and append the records of the code in M. Charge the cost to the share of the user. */
+/* If DUMP is true, M maps a jitdump, and the function loads the jitdump. Otherwise, loads the perf map of P
+   if it was not loaded yet, and appends the records of the code in M. Charges the cost to the share of the
+   user. */
 static int append_and_charge(
 	struct fr_jit *j, struct process *p, const struct fr_record_mmap2 *m, bool dump, struct fr_buf *ret)
 {
@@ -369,7 +370,7 @@ int fr_jit_append_maps(struct fr_jit *j, const void *records, size_t len, struct
 	return r;
 }
 
-/* Append a record for each function of S with a time up to UNTIL_NS, within the share of the user. */
+/* Appends a record for each function of S with a time up to UNTIL_NS, within the share of the user. */
 static int append_functions_of(struct fr_jit *j, const struct process *p, struct jit_source *s,
 	uint64_t until_ns, struct fr_buf *ret)
 {

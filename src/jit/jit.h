@@ -35,13 +35,13 @@ struct fr_jit_config {
 int fr_jit_new(const struct fr_jit_config *config, struct fr_jit **ret);
 struct fr_jit *fr_jit_free(struct fr_jit *j);
 
-/* RECORDS are whole records in the common layout (perfdata/record.h). Append to RET the records that must
+/* RECORDS are whole records in the common layout (perfdata/record.h). Appends to RET the records that must
    follow RECORDS: for each executable map whose run-time code is known, MMAP2s of this code with the time of
    the map. If code cannot be read, or its object cannot be written, the code is left out. Returns 0 or
    -ENOMEM. */
 int fr_jit_append_maps(struct fr_jit *j, const void *records, size_t len, struct fr_buf *ret);
 
-/* Append to RET an MMAP2 for each function of a jitdump whose time is UNTIL_NS or earlier, unless an earlier
+/* Appends to RET an MMAP2 for each function of a jitdump whose time is UNTIL_NS or earlier, unless an earlier
    call has appended it. Returns 0 or -ENOMEM. */
 int fr_jit_append_functions(struct fr_jit *j, uint64_t until_ns, struct fr_buf *ret);
 
@@ -50,7 +50,7 @@ struct fr_jit_stats {
 	uint64_t truncated; /* files that were not read as a whole, or have no object because of an error.
 			       All files that were left out because of a bound count as one */
 };
-/* Sync the directory of objects, and set RET (may be NULL). Returns 0 or a negative errno. */
+/* Syncs the directory of objects, and sets RET (may be NULL). Returns 0 or a negative errno. */
 int fr_jit_finish(struct fr_jit *j, struct fr_jit_stats *ret);
-/* Remove all objects. */
+/* Removes all objects. */
 void fr_jit_discard(struct fr_jit *j);

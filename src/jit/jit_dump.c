@@ -36,7 +36,7 @@ struct code_move {
 	uint64_t vma, old_code_addr, new_code_addr, code_size, code_index;
 };
 
-/* Add the function of the CODE_LOAD record P. A malformed record is skipped. Returns 0 if the record was
+/* Adds the function of the CODE_LOAD record P. A malformed record is skipped. Returns 0 if the record was
    skipped, else the same values as jit_code_add(). */
 static int add_load(struct jit_code *c, const uint8_t *p, size_t len)
 {
@@ -56,8 +56,8 @@ static int add_load(struct jit_code *c, const uint8_t *p, size_t len)
 	return jit_code_add(c, &s, (const char *)name, (size_t)(end - name));
 }
 
-/* Search the last 4096 functions for the newest function that has the old address of the CODE_MOVE record P,
-   and add this function once more, with the new address. Returns the same values as add_load(). */
+/* Searches the last 4096 functions for the newest function that has the old address of the CODE_MOVE record
+   P, and adds this function once more, with the new address. Returns the same values as add_load(). */
 static int add_move(struct jit_code *c, const uint8_t *p, size_t len)
 {
 	struct code_move m;

@@ -36,7 +36,7 @@ struct note {
    header. */
 extern const Elf64_Ehdr __ehdr_start;
 
-/* Set the offset of each function, and *RET_BASE as jit_object_make() describes it. Returns the size of
+/* Sets the offset of each function, and *RET_BASE as jit_object_make() describes it. Returns the size of
    .text. */
 static uint64_t set_offsets(struct jit_code *c, uint64_t *ret_base)
 {

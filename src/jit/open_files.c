@@ -91,7 +91,7 @@ static bool has_room(const struct fr_jit_open_files *f, uid_t uid)
 	return HASH_COUNT(f->running) < FILES_MAX && (uid == 0 || n < USER_MAX);
 }
 
-/* Open the file that has the name of P's perf map now. If there is no such file, the file that P already has
+/* Opens the file that has the name of P's perf map now. If there is no such file, the file that P already has
    open stays open. */
 static void look_for_file(struct process *p)
 {
@@ -105,8 +105,8 @@ static void look_for_file(struct process *p)
 	p->fd = fd;
 }
 
-/* If exited processes of the user have too many files, close the oldest of these files. Otherwise, if there
-   are too many files in all, close the oldest file of all. */
+/* If exited processes of the user have too many files, closes the oldest of these files. Otherwise, if there
+   are too many files in all, closes the oldest file of all. */
 static void make_room_for_exited(struct fr_jit_open_files *f, uid_t uid)
 {
 	struct process *p, *oldest = NULL;
@@ -133,8 +133,8 @@ static bool is_worth_keeping(int fd)
 	return fd >= 0 && fstat(fd, &st) == 0 && (st.st_nlink > 0 || st.st_size <= (off_t)JIT_FILE_MAX);
 }
 
-/* P exited at TIME_NS. Try to open its perf map once more. After that, P becomes one of the exited processes.
-   If P has no file worth keeping, it is freed. */
+/* P exited at TIME_NS. Tries to open its perf map once more. After that, P becomes one of the exited
+   processes. If P has no file worth keeping, it is freed. */
 static void retire(struct fr_jit_open_files *f, struct process *p, uint64_t time_ns)
 {
 	HASH_DEL(f->running, p);
@@ -157,7 +157,7 @@ static bool is_running(const struct process *p)
 	return start && start < p->from_ns + SAME_START_NS && p->from_ns < start + SAME_START_NS;
 }
 
-/* Retire processes whose EXIT was lost. */
+/* Retires processes whose EXIT was lost. */
 static void retire_lost(struct fr_jit_open_files *f)
 {
 	const uint64_t now = fr_monotonic_ns();
@@ -192,9 +192,9 @@ static int open_root_and_file(struct process *p)
 	return 0;
 }
 
-/* P exited before its records came here, so its user is not known. Open the perf map with the pid of P in our
-   root directory. The file belongs to P if root owns it, and if it was last written at most a second before P
-   began to make code, or later. */
+/* P exited before its records came here, so its user is not known. Opens the perf map with the pid of P in
+   our root directory. The file belongs to P if root owns it, and if it was last written at most a second
+   before P began to make code, or later. */
 static void open_file_of_exited(struct process *p)
 {
 	const struct fr_clock_pair clocks = fr_clock_pair_now();

@@ -24,8 +24,8 @@ struct fr_jit_open_files *fr_jit_open_files_new(void);
 struct fr_jit_open_files *fr_jit_open_files_free(struct fr_jit_open_files *f);
 
 /* RECORDS are whole records in the common layout (perfdata/record.h), at most a few seconds old. If a record
-   shows that a process makes code, open the perf map of the process. At the EXIT of the process, open the
-   perf map once more. Close the files of processes that exited before LOW_WATERMARK_NS, because the ring has
+   shows that a process makes code, opens the perf map of the process. At the EXIT of the process, opens the
+   perf map once more. Closes the files of processes that exited before LOW_WATERMARK_NS, because the ring has
    no record that is older than this time. Can wait for a disk. */
 void fr_jit_open_files_update(
 	struct fr_jit_open_files *f, const void *records, size_t len, uint64_t low_watermark_ns);
@@ -42,7 +42,7 @@ struct fr_jit_open_file {
 	uint64_t until_ns; /* exit of the process; UINT64_MAX: the process still runs */
 };
 
-/* Find the perf map of the process that had PID at TIME_NS. Returns 0; -ENOENT if no such file is open here;
+/* Finds the perf map of the process that had PID at TIME_NS. Returns 0; -ENOENT if no such file is open here;
    or another negative errno. */
 int fr_jit_open_files_find(
 	struct fr_jit_open_files *f, pid_t pid, uint64_t time_ns, struct fr_jit_open_file *ret);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Read a hexadecimal number and the space after it, and move *AT to the byte after the space. Returns false
+/* Reads a hexadecimal number and the space after it, and moves *AT to the byte after the space. Returns false
    if there is no such number, or no space. */
 static bool parse_hex(const char **at, uint64_t *ret)
 {
@@ -20,8 +20,8 @@ static bool parse_hex(const char **at, uint64_t *ret)
 	return *end == ' ';
 }
 
-/* Add the function of LINE. A newline must follow the LEN bytes of LINE. A malformed line is skipped. Returns
-   0 if the line was skipped, else the same values as jit_code_add(). */
+/* Adds the function of LINE. A newline must follow the LEN bytes of LINE. A malformed line is skipped.
+   Returns 0 if the line was skipped, else the same values as jit_code_add(). */
 static int parse_line(const char *line, size_t len, struct jit_code *to)
 {
 	const char *at = line, *end = line + len;
@@ -40,7 +40,7 @@ static int by_value(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-/* Collect the start and end addresses (bounds) of the N functions V, sorted, each once. RET has room for 2 N
+/* Collects the start and end addresses (bounds) of the N functions V, sorted, each once. RET has room for 2 N
    bounds. Returns the number of bounds. */
 static size_t collect_bounds(const struct jit_symbol *v, size_t n, uint64_t *ret)
 {
@@ -68,7 +68,7 @@ static size_t find_free(uint32_t *next, size_t i)
 	return i;
 }
 
-/* Append the part FROM … TO of S. If the newest piece in C is of S and ends at FROM, extend this piece. */
+/* Appends the part FROM … TO of S. If the newest piece in C is of S and ends at FROM, extends this piece. */
 static void add_piece(struct jit_code *c, const struct jit_symbol *s, uint64_t from, uint64_t to)
 {
 	struct jit_symbol *end = &c->v[c->n];

@@ -16,7 +16,7 @@
 
 #define PROC_FILE_MAX (64u << 10)
 
-/* Read /proc/PID/FILE into RET. Returns 0 or a negative errno. */
+/* Reads /proc/PID/FILE into RET. Returns 0 or a negative errno. */
 static int read_proc(pid_t pid, const char *file, struct fr_buf *ret)
 {
 	char path[64];
@@ -25,7 +25,7 @@ static int read_proc(pid_t pid, const char *file, struct fr_buf *ret)
 	return fr_read_file(AT_FDCWD, path, PROC_FILE_MAX, ret);
 }
 
-/* Read a number in the line KEY of /proc/PID/status. If LAST is true, read the last number, else the first
+/* Reads a number in the line KEY of /proc/PID/status. If LAST is true, reads the last number, else the first
    number. Returns -1 if there is no such number. */
 static long read_status(pid_t pid, const char *key, bool last)
 {

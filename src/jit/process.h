@@ -16,9 +16,9 @@ struct jit_identity {
 };
 /* Returns 0 or a negative errno. */
 int jit_find_identity(pid_t pid, struct jit_identity *ret);
-/* Open the root directory of PID (O_PATH). Returns a descriptor or a negative errno. */
+/* Opens the root directory of PID (O_PATH). Returns a descriptor or a negative errno. */
 int jit_open_root(pid_t pid);
-/* Open the perf map below ROOT. Returns a descriptor; -EPERM if the file belongs neither to the user in
+/* Opens the perf map below ROOT. Returns a descriptor; -EPERM if the file belongs neither to the user in
    IDENTITY nor to root; or another negative errno. */
 int jit_open_perf_map(int root, const struct jit_identity *identity);
 

@@ -57,7 +57,7 @@ bool jit_share_is_used_up(const struct jit_shares *s, const struct jit_user *u)
 	return left.ns == 0 || left.bytes == 0 || left.records == 0;
 }
 
-/* Subtract COST from FROM. The caller ensures that no member of COST is larger than the same member of
+/* Subtracts COST from FROM. The caller ensures that no member of COST is larger than the same member of
    FROM. */
 static void subtract(struct jit_cost *from, const struct jit_cost *cost)
 {

@@ -27,12 +27,13 @@ struct jit_shares {
 void jit_shares_init(struct jit_shares *s);
 void jit_shares_deinit(struct jit_shares *s);
 
-/* Find the share of user UID. The first call for a user makes the share. Returns NULL if there is no memory,
+/* Finds the share of user UID. The first call for a user makes the share. Returns NULL if there is no memory,
    or there are too many users. */
 struct jit_user *jit_share_find(struct jit_shares *s, uid_t uid);
 /* Returns what is left of the share of U, but not more than what is left for the whole dump. */
 struct jit_cost jit_share_left(const struct jit_shares *s, const struct jit_user *u);
 /* Returns true if nothing is left of at least one of the three costs. */
 bool jit_share_is_used_up(const struct jit_shares *s, const struct jit_user *u);
-/* Subtract COST from the share of U and from what is left for the whole dump, but nothing below 0. */
+/* Subtracts COST from the share of U and from what is left for the whole dump. A part of COST that exceeds
+   the share is subtracted from neither. Neither becomes less than 0. */
 void jit_share_charge(struct jit_shares *s, struct jit_user *u, const struct jit_cost *cost);

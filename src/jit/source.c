@@ -20,9 +20,9 @@ struct jit_source *jit_source_free(struct jit_source *s)
 	return NULL;
 }
 
-/* Read at most MAX bytes of FD. If LAST is true, read the last bytes, else the first bytes. RET_READ gets the
-   number of bytes, and RET_TRUNCATED whether the file has more. Returns 0; 1 if the file cannot be read; or
-   -ENOMEM. */
+/* Reads at most MAX bytes of FD. If LAST is true, reads the last bytes, else the first bytes. RET_READ gets
+   the number of bytes, and RET_TRUNCATED whether the file has more. Returns 0; 1 if the file cannot be read;
+   or -ENOMEM. */
 static int read_part(
 	int fd, uint64_t max, bool last, struct fr_buf *ret, uint64_t *ret_read, bool *ret_truncated)
 {
@@ -43,7 +43,7 @@ static int read_part(
 	return 0;
 }
 
-/* B is the last part of a file and begins inside a line. Remove the rest of this line. */
+/* B is the last part of a file and begins inside a line. Removes the rest of this line. */
 static void drop_first_line(struct fr_buf *b)
 {
 	const uint8_t *newline = memchr(b->data, '\n', b->len);
@@ -53,7 +53,7 @@ static void drop_first_line(struct fr_buf *b)
 	memmove(b->data, b->data + n, b->len);
 }
 
-/* Make a source from CODE. The function takes over CODE, even if it fails. Returns 0; 1 if CODE has no
+/* Makes a source from CODE. The function takes over CODE, even if it fails. Returns 0; 1 if CODE has no
    functions; or -ENOMEM. */
 static int new_source(struct jit_code *code, struct jit_source **ret)
 {
@@ -71,8 +71,8 @@ static int new_source(struct jit_code *code, struct jit_source **ret)
 	return 0;
 }
 
-/* Read at most MAX bytes of the perf map FD: the last bytes, because the end of the file describes the newest
-   code. Returns the same values as jit_source_perf_map(). */
+/* Reads at most MAX bytes of the perf map FD: the last bytes, because the end of the file describes the
+   newest code. Returns the same values as jit_source_perf_map(). */
 static int read_perf_map(int fd, uint64_t max, struct jit_source **ret, uint64_t *ret_read)
 {
 	_cleanup_buf_ struct fr_buf text = {0};
@@ -91,7 +91,7 @@ static int read_perf_map(int fd, uint64_t max, struct jit_source **ret, uint64_t
 	return new_source(&code, ret);
 }
 
-/* Open the perf map of a running process. Returns 0 or a negative errno. */
+/* Opens the perf map of a running process. Returns 0 or a negative errno. */
 static int open_of_running(pid_t pid, struct fr_jit_open_file *ret)
 {
 	_cleanup_close_ int root = jit_open_root(pid);
@@ -124,9 +124,9 @@ int jit_source_perf_map(pid_t pid, uint64_t time_ns, struct fr_jit_open_files *o
 	return r;
 }
 
-/* Open the jitdump that M maps. Three paths are tried: the link in /proc/PID/map_files; the name in M, in the
-   root directory of the process; and the same name in our root directory. The file must have the inode of M.
-   Returns a descriptor or a negative errno. */
+/* Opens the jitdump that M maps. Three paths are tried: the link in /proc/PID/map_files; the name in M, in
+   the root directory of the process; and the same name in our root directory. The file must have the inode of
+   M. Returns a descriptor or a negative errno. */
 static int open_dump(const struct fr_record_mmap2 *m, struct stat *st)
 {
 	const pid_t pid = (pid_t)m->pid;

@@ -22,14 +22,14 @@ struct jit_source {
 
 struct jit_source *jit_source_free(struct jit_source *s);
 
-/* Read the last bytes, at most MAX, of the perf map of the process that had PID at TIME_NS. If the process
+/* Reads the last bytes, at most MAX, of the perf map of the process that had PID at TIME_NS. If the process
    still runs, the file is opened in its root directory. If that fails, or if the process has exited, the file
    comes from OPEN_FILES (may be NULL). RET_READ gets the number of bytes. RET_UNTIL_NS gets the time at which
    the process exited; UINT64_MAX if the process still runs or there is no file. Returns 0; 1 if there is no
    usable file; or -ENOMEM. */
 int jit_source_perf_map(pid_t pid, uint64_t time_ns, struct fr_jit_open_files *open_files, uint64_t max,
 	struct jit_source **ret, uint64_t *ret_read, uint64_t *ret_until_ns);
-/* Read the first bytes, at most MAX, of the jitdump that M maps. The process may have exited. Returns the
+/* Reads the first bytes, at most MAX, of the jitdump that M maps. The process may have exited. Returns the
    same values as jit_source_perf_map(). */
 int jit_source_dump(
 	const struct fr_record_mmap2 *m, uint64_t max, struct jit_source **ret, uint64_t *ret_read);

@@ -30,8 +30,8 @@ struct id {
 	char text[2 * FR_OBJECT_ID_MAX + 1]; /* hexadecimal: the key of an entry */
 };
 
-/* Set the length and the text of ID, whose bytes are set already. LEN is the length; if it is 0 or a negative
-   errno, there is no build-id. Returns whether there is a build-id. */
+/* Sets the length and the text of ID, whose bytes are set already. LEN is the length; if it is 0 or a
+   negative errno, there is no build-id. Returns whether there is a build-id. */
 static bool set_id_length(struct id *id, int len)
 {
 	id->len = len > 0 ? (size_t)len : 0;
@@ -88,8 +88,8 @@ void fr_object_cache_stats(const struct fr_object_cache *c, struct fr_object_cac
 	*ret = c->stats;
 }
 
-/* Open the directory PATH/LAST below the cache, and create the directories that do not exist. A symbolic link
-   in PATH is an error. Returns a descriptor or a negative errno. */
+/* Opens the directory PATH/LAST below the cache, and creates the directories that do not exist. A symbolic
+   link in PATH is an error. Returns a descriptor or a negative errno. */
 static int make_path(const struct fr_object_cache *c, const char *path, const char *last)
 {
 	_cleanup_free_ char *copy = strdup(path);
@@ -108,7 +108,7 @@ static int make_path(const struct fr_object_cache *c, const char *path, const ch
 	return at;
 }
 
-/* Format the path of an object in the cache: PATH without leading slashes, and without DELETED, which the
+/* Formats the path of an object in the cache: PATH without leading slashes, and without DELETED, which the
    kernel appends to the name of a removed file. Returns false if the result is empty or too long. */
 static bool format_cache_path(const char *path, char ret[static PATH_MAX])
 {
@@ -127,7 +127,7 @@ static bool format_cache_path(const char *path, char ret[static PATH_MAX])
 	return true;
 }
 
-/* Create the symbolic link .build-id/XX/REST to PATH/ID, where XXREST is ID. An existing link stays. */
+/* Creates the symbolic link .build-id/XX/REST to PATH/ID, where XXREST is ID. An existing link stays. */
 static int link_id(const struct fr_object_cache *c, const char *path, const char *id)
 {
 	char directory[16], target[PATH_MAX + 64];
@@ -150,7 +150,7 @@ static int create_marker(int directory, const char *name)
 	return fd < 0 ? -errno : 0;
 }
 
-/* Move the complete file TMP to PATH/ID/FILE, and add the entry. If TMP is NULL, the entry is contested and
+/* Moves the complete file TMP to PATH/ID/FILE, and adds the entry. If TMP is NULL, the entry is contested and
    gets no copy. Returns 0 or a negative errno. */
 static int publish(struct fr_object_cache *c, const char *tmp, const char *path, const char *id,
 	const char *file, uint64_t bytes, uid_t owner)
@@ -176,7 +176,7 @@ static int publish(struct fr_object_cache *c, const char *tmp, const char *path,
 	return 0;
 }
 
-/* Remove the copy of ID and mark ID as contested. Returns 1 or a negative errno. */
+/* Removes the copy of ID and marks ID as contested. Returns 1 or a negative errno. */
 static int contest(struct fr_object_cache *c, const char *path, const char *id)
 {
 	int r;
@@ -186,7 +186,7 @@ static int contest(struct fr_object_cache *c, const char *path, const char *id)
 	return r < 0 ? r : 1;
 }
 
-/* Create a temporary file. WORLD says whether every user is allowed to read the original. Returns a
+/* Creates a temporary file. WORLD says whether every user is allowed to read the original. Returns a
    descriptor or a negative errno. */
 static int create_tmp(struct fr_object_cache *c, bool world, char *ret_tmp)
 {
@@ -200,7 +200,7 @@ static int create_tmp(struct fr_object_cache *c, bool world, char *ret_tmp)
 	return fd;
 }
 
-/* Make a reflink if the file system can do so; otherwise copy SIZE bytes. (A hard link would show later
+/* Makes a reflink if the file system can do so; otherwise copies SIZE bytes. (A hard link would show later
    changes of the original.) Returns 0; -ESTALE if the original is now shorter than SIZE; or another negative
    errno. */
 static int copy_bytes(int from, int to, uint64_t size)
@@ -218,8 +218,8 @@ static int copy_bytes(int from, int to, uint64_t size)
 	return 0;
 }
 
-/* Copy the file FROM. Returns 0; 1 if the copy is too short or has another build-id than ID; or
-   a negative errno. */
+/* Copies the file FROM. Returns 0; 1 if the copy is too short or has another build-id than ID; or a negative
+   errno. */
 static int copy_checked(int from, int to, uint64_t size, const struct id *id)
 {
 	uint8_t have[FR_BUILD_ID_MAX];
@@ -231,7 +231,7 @@ static int copy_checked(int from, int to, uint64_t size, const struct id *id)
 	return r < 0 || (size_t)r != id->len || memcmp(have, id->bytes, id->len) != 0;
 }
 
-/* Add the file FROM, or the bytes DATA if FROM is -1. WORLD says whether every user is allowed to read the
+/* Adds the file FROM, or the bytes DATA if FROM is -1. WORLD says whether every user is allowed to read the
    original. Returns the same values as fr_object_cache_add(). */
 static int add_copy(struct fr_object_cache *c, const char *path, const char *file, const struct id *id,
 	int from, const void *data, uint64_t size, bool world, uid_t owner)
@@ -255,7 +255,7 @@ static int add_copy(struct fr_object_cache *c, const char *path, const char *fil
 	return r;
 }
 
-/* Open the file of O. If I is 0, open it by /proc/PID/map_files; if 1, by its path in the root directory of
+/* Opens the file of O. If I is 0, opens it by /proc/PID/map_files; if 1, by its path in the root directory of
    the process; if 2, by its path in our root directory. Returns a descriptor or a negative errno. */
 static int open_object(const struct fr_object *o, int i, struct stat *st)
 {
@@ -330,8 +330,8 @@ static int resolve_conflict(struct fr_object_cache *c, const struct object_entry
 	return contest(c, path, id);
 }
 
-/* Does the same as resolve_conflict() if the file of PATH is gone. In this case the copy of E serves for PATH
-   only if it was made from PATH, or from a file of root. Returns 0, 1 or a negative errno. */
+/* Does the same as resolve_conflict() if the file of PATH is gone. In this case, the copy of E serves for
+   PATH only if it was made from PATH, or from a file of root. Returns 0, 1 or a negative errno. */
 static int resolve_without_file(struct fr_object_cache *c, const struct object_entry *e, const char *path)
 {
 	char have[PATH_MAX], id[sizeof(e->id)];
@@ -347,7 +347,7 @@ static int resolve_without_file(struct fr_object_cache *c, const struct object_e
 	return contest(c, path, id);
 }
 
-/* Add a copy of O's file. Returns the same values as fr_object_cache_add(); or -ENOENT if there is no such
+/* Adds a copy of O's file. Returns the same values as fr_object_cache_add(); or -ENOENT if there is no such
    file. */
 static int add_from_file(struct fr_object_cache *c, const struct fr_object *o, const char *path)
 {
@@ -380,7 +380,7 @@ static bool is_trusted(const struct object_entry *e)
 	return e && e->owner == 0 && !e->contested;
 }
 
-/* Add an object that consists of bytes of the kernel. This object replaces a copy of a user's file with the
+/* Adds an object that consists of bytes of the kernel. This object replaces a copy of a user's file with the
    same build-id. */
 static int add_kernel_bytes(struct fr_object_cache *c, const char *path, const char *file,
 	const struct id *id, const void *data, size_t size)

@@ -40,18 +40,18 @@ struct fr_object_cache *fr_object_cache_free(struct fr_object_cache *c);
 /* Returns whether the open cache is still the directory config.name in config.dirfd. */
 bool fr_object_cache_is_in_place(const struct fr_object_cache *c);
 
-/* Begin to add the objects of a new dump. Entries that are used after this call are not evicted before the
+/* Begins to add the objects of a new dump. Entries that are used after this call are not evicted before the
    next call, so the objects of one dump do not evict each other. */
 void fr_object_cache_begin_dump(struct fr_object_cache *c);
 
-/* Keep a copy of O. The file is opened by /proc/PID/map_files, which works only while the process has the
+/* Keeps a copy of O. The file is opened by /proc/PID/map_files, which works only while the process has the
    map. If that fails, the file is opened by its name in the root directory of the process, and then by its
    name in our root directory. The file must have the build-id of O. If O has no build-id, the file must have
    a build-id and the inode of O. Returns 0 if the cache has a copy; 1 if it has no copy, because the file is
    gone, changed, too large, without a build-id or not regular, or the build-id is contested, or there is no
    room; or the negative errno of a write. Can wait for a disk. */
 int fr_object_cache_add(struct fr_object_cache *c, const struct fr_object *o);
-/* Keep the symbols of the running kernel. Returns 0; 1 if there is no copy, for example because the kernel
+/* Keeps the symbols of the running kernel. Returns 0; 1 if there is no copy, for example because the kernel
    hides its addresses; or a negative errno. */
 int fr_object_cache_add_kernel(struct fr_object_cache *c);
 

@@ -20,7 +20,7 @@ static void format_key(const char *id, char ret[static KEY_SIZE])
 	snprintf(ret, KEY_SIZE, KEYS "/%.2s/%s", id, id + 2);
 }
 
-/* Read the target of the link ".build-id/XX/REST", without its "../../". Returns false if there is no link,
+/* Reads the target of the link ".build-id/XX/REST", without its "../../". Returns false if there is no link,
    or if its target is not inside the cache. */
 static bool read_target(const struct fr_object_cache *c, const char *id, char ret[static PATH_MAX])
 {
@@ -53,7 +53,7 @@ int object_cache_remember(struct fr_object_cache *c, const char *id, uint64_t by
 	return 0;
 }
 
-/* Add the entry of ID. Reads the size, the owner and the last use from the directory of the entry. Does
+/* Adds the entry of ID. Reads the size, the owner and the last use from the directory of the entry. Does
    nothing if there is no such directory. Returns 0 or -ENOMEM. */
 static int scan_entry(struct fr_object_cache *c, const char *id)
 {
@@ -159,7 +159,7 @@ const struct object_entry *object_cache_touch(struct fr_object_cache *c, const c
 	return e;
 }
 
-/* Remove the files of the entry, and directories that have become empty. */
+/* Removes the files of the entry, and directories that have become empty. */
 static void remove_files(const struct fr_object_cache *c, const char *id)
 {
 	char path[PATH_MAX], key[KEY_SIZE];

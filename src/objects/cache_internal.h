@@ -25,16 +25,16 @@ struct fr_object_cache {
 	struct fr_object_cache_stats stats;
 };
 
-/* Read all entries from the directory of the cache. Returns 0 or a negative errno. */
+/* Reads all entries from the directory of the cache. Returns 0 or a negative errno. */
 int object_cache_scan(struct fr_object_cache *c);
-/* Find the entry of ID, and set the time of its last use to now. Returns NULL if there is no entry, or its
+/* Finds the entry of ID, and sets the time of its last use to now. Returns NULL if there is no entry, or its
    directory is gone. The result is valid until an entry is added or removed. */
 const struct object_entry *object_cache_touch(struct fr_object_cache *c, const char *id);
-/* Add an entry to the list. The files of the entry exist already. Returns 0 or -ENOMEM. */
+/* Adds an entry to the list. The files of the entry exist already. Returns 0 or -ENOMEM. */
 int object_cache_remember(struct fr_object_cache *c, const char *id, uint64_t bytes, uid_t owner);
-/* Remove the entry of ID, if there is one. */
+/* Removes the entry of ID, if there is one. */
 void object_cache_drop(struct fr_object_cache *c, const char *id);
-/* Open the directory of the entry of ID. PATH (PATH_MAX bytes, or NULL) gets its path below the cache.
+/* Opens the directory of the entry of ID. PATH (PATH_MAX bytes, or NULL) gets its path below the cache.
    Returns a descriptor or a negative errno. */
 int object_cache_open_entry(const struct fr_object_cache *c, const char *id, char *path);
 
@@ -42,6 +42,6 @@ int object_cache_open_entry(const struct fr_object_cache *c, const char *id, cha
    is not 0. "contested" exists if the entry is contested. */
 #define OBJECT_OWNER_PREFIX "owner-"
 #define OBJECT_CONTESTED "contested"
-/* Evict the least recently used entries until there is room for one more entry of BYTES. Entries that the
+/* Evicts the least recently used entries until there is room for one more entry of BYTES. Entries that the
    current dump uses are not evicted. Returns false if the other entries do not make enough room. */
 bool object_cache_make_room(struct fr_object_cache *c, uint64_t bytes);

@@ -167,8 +167,8 @@ static int apply_fork(struct hits *p, const struct fr_record_task *t)
 	return 0;
 }
 
-/* Mark the objects at ADDRESS in the process of the current sample. A child process inherits the maps of its
-   parent, so also search the parents. */
+/* Marks the objects at ADDRESS in the process of the current sample. A child process inherits the maps of its
+   parent, so this function also searches the parents. */
 static void hit_objects(struct hits *p, uint64_t address)
 {
 	pid_t pid = p->pid;

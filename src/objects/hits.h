@@ -35,6 +35,6 @@ struct fr_hits {
 	bool kernel; /* true: samples hit the kernel, too */
 };
 
-/* Read the file PATH. Returns 0; or a negative errno, with a message in D. Can wait for a disk. */
+/* Reads the file PATH. Returns 0; or a negative errno, with a message in D. Can wait for a disk. */
 int fr_hits_read(const char *path, struct fr_hits **ret, struct fr_diag *d);
 struct fr_hits *fr_hits_free(struct fr_hits *h);

@@ -44,6 +44,6 @@ void fr_budget_init(struct fr_budget *b, uint64_t ppm, unsigned divisor_max);
    and returns UP. Otherwise returns STAY. */
 enum fr_budget_verdict fr_budget_change(struct fr_budget *b, uint64_t ppm);
 /* Returns the verdict at the time NOW_NS. CPU_NS is the CPU time that the process has used so far. Call this
-   function every few seconds. If it returns DOWN or UP, it has changed b->divisor, and the caller changes
-   the frequencies. */
+   function every few seconds. If it returns DOWN or UP, it has changed b->divisor, and the caller changes the
+   frequencies. */
 enum fr_budget_verdict fr_budget_tick(struct fr_budget *b, uint64_t now_ns, uint64_t cpu_ns);

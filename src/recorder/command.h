@@ -16,8 +16,8 @@ struct fr_command {
 	int error_fd; /* if exec fails, the child writes the error to this pipe */
 };
 
-/* Forks the child, which then waits for fr_command_go(). Returns 0; or a negative errno, with a
-   message in D. */
+/* Forks the child, which then waits for fr_command_go(). Returns 0; or a negative errno, with a message in
+   D. */
 int fr_command_fork(struct fr_command *c, char *const argv[], struct fr_diag *d);
 /* Lets the child run the command. NAME is the name of the command, for messages. Returns 0; or the negative
    errno of exec, with a message in D. On an error, the child has ended and has been reaped. */

@@ -46,8 +46,8 @@ bool fr_cutover_keeps_run(const struct fr_cutover *c, uint64_t first_ns, uint64_
 			 : last_ns + FR_CUTOVER_NEAR_NS < c->at_ns;
 }
 
-/* Sets the fields in which duplicates differ to 0: the id and the time. FORK and EXIT records have
-   the time twice. */
+/* Sets the fields in which duplicates differ to 0: the id and the time. FORK and EXIT records have the time
+   twice. */
 static void clear_event(struct perf_event_header *h)
 {
 	struct fr_sample *s = (struct fr_sample *)h;

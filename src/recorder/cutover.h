@@ -38,6 +38,6 @@ void fr_cutover_begin_new(struct fr_cutover *c);
 /* Returns true if all records of a run with times from FIRST_NS to LAST_NS are kept. Returns false if
    fr_cutover_keeps() has to decide about each record. */
 bool fr_cutover_keeps_run(const struct fr_cutover *c, uint64_t first_ns, uint64_t last_ns);
-/* Returns whether the record H (in the layout of perfdata/record.h) is kept. Call this function once
-   for each record. */
+/* Returns whether the record H (in the layout of perfdata/record.h) is kept. Call this function once for each
+   record. */
 bool fr_cutover_keeps(struct fr_cutover *c, const struct perf_event_header *h);

@@ -35,8 +35,8 @@ struct fr_frequency {
 	size_t n;
 };
 
-/* CAPTURE must be open and have its full frequencies. PPM is the budget in millionths of a
-   CPU; 0: no limit. */
+/* CAPTURE must be open and have its full frequencies. PPM is the budget in millionths of a CPU; 0: no
+   limit. */
 void fr_frequency_init(struct fr_frequency *f, const struct fr_capture *capture, uint64_t ppm);
 void fr_frequency_deinit(struct fr_frequency *f);
 /* Compares the CPU time of this process with the budget, and makes a step of CAPTURE's frequencies if the
@@ -50,8 +50,8 @@ void fr_frequency_set_capture(struct fr_frequency *f, const struct fr_capture *c
 /* Sets the new value of CPUBudget=, in millionths of a CPU. If the new value is no limit (0), CAPTURE gets
    its full frequencies. */
 void fr_frequency_set_budget(struct fr_frequency *f, struct fr_capture *capture, uint64_t ppm);
-/* Returns the current frequency, in Hz, of the first event that has a frequency; 0: no event
-   has a frequency. */
+/* Returns the current frequency, in Hz, of the first event that has a frequency; 0: no event has a
+   frequency. */
 uint64_t fr_frequency_hz(const struct fr_frequency *f);
 /* Adds the array "frequency_steps" to META: the steps from FROM_NS to TO_NS. If the frequency was already
    reduced at FROM_NS, the array also has the last step before FROM_NS, with the member "before_window". If

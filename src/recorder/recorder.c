@@ -63,8 +63,8 @@ static void keep_samples(struct fr_recorder *r, const struct fr_run *run)
 
 typedef void (*keep_fn)(struct fr_recorder *r, const struct fr_run *run);
 
-/* Used near the time of a cut-over. Keeps only the records of RUN for which fr_cutover_keeps()
-   returns true. */
+/* Used near the time of a cut-over. Keeps only the records of RUN for which fr_cutover_keeps() returns
+   true. */
 static void keep_parts(struct fr_recorder *r, const struct fr_run *run, keep_fn keep)
 {
 	struct fr_run part = {.data = run->data};

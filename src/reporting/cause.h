@@ -22,7 +22,7 @@ cJSON *fr_cause_new_meta(const struct fr_cause *first, uid_t uid, const char *bo
 struct fr_cause_field_texts {
 	char number[FR_CAUSE_FIELDS][24];
 };
-/* Set FIELDS to the fields of a journal entry for CAUSE, which fr_cause_json() made. The fields point into
+/* Sets FIELDS to the fields of a journal entry for CAUSE, which fr_cause_json() made. The fields point into
    CAUSE and TEXTS. Returns the number of fields. */
 unsigned fr_cause_fields(const cJSON *cause, struct fr_log_field fields[static FR_CAUSE_FIELDS],
 	struct fr_cause_field_texts *texts);

@@ -8,10 +8,10 @@
 
 #include <cjson/cJSON.h>
 
-/* Log the outcome of the dump JOB. DIRECTORY is the configured directory. */
+/* Logs the outcome of the dump JOB. DIRECTORY is the configured directory. */
 void fr_dump_log(const struct fr_dump_job *job, const char *directory);
-/* Return the reply to the clients that wait for JOB, when JOB has succeeded. fr_dump_reply() is for a dump,
-   and fr_vacuum_reply() is for a job of another kind. The caller deletes the reply. */
+/* These functions return the reply to the clients that wait for JOB, when JOB has succeeded. fr_dump_reply()
+   is for a dump, and fr_vacuum_reply() is for a job of another kind. The caller deletes the reply. */
 cJSON *fr_dump_reply(const struct fr_dump_job *job, const char *directory);
 cJSON *fr_vacuum_reply(const struct fr_dump_job *job);
 /* Returns why JOB failed, for the clients that wait for it. */

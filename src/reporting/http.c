@@ -88,7 +88,7 @@ static unsigned count_connections(const struct fr_http *h)
 	return info ? info->num_connections : 0;
 }
 
-/* Let the library work, and set the timer for the next call of this function. */
+/* Lets the library work, and sets the timer for the next call of this function. */
 static int run_library(struct fr_http *h)
 {
 	MHD_UNSIGNED_LONG_LONG ms;

@@ -12,10 +12,10 @@
 
 struct fr_http;
 
-/* Append the text of a reply, without a NUL, to RET, which is empty. Returns 0 or a negative errno. */
+/* Appends the text of a reply, without a NUL, to RET, which is empty. Returns 0 or a negative errno. */
 typedef int (*fr_http_text)(void *ctx, struct fr_buf *ret);
 
-/* Listen on ADDRESS. Returns 0 or -ENOMEM. If it is not possible to listen on ADDRESS, this function also
+/* Listens on ADDRESS. Returns 0 or -ENOMEM. If it is not possible to listen on ADDRESS, this function also
    returns 0, and logs the reason. In this case, the recorder records without metrics, and fr_http_notice()
    returns the reason. */
 int fr_http_open(

@@ -9,7 +9,7 @@ static void add_counters(uint64_t sum[static _FR_LOSS_MAX], const uint64_t lost[
 		sum[i] += lost[i];
 }
 
-/* Add the losses that belong to no event: the losses of the ring, of the tracker and of the dumper, and the
+/* Adds the losses that belong to no event: the losses of the ring, of the tracker and of the dumper, and the
    losses of earlier instances and captures. */
 static void add_common(const struct fr_loss_counters *c, uint64_t sum[static _FR_LOSS_MAX])
 {
@@ -58,7 +58,7 @@ uint64_t fr_losses_total(const struct fr_loss_counters *c)
 	return sum;
 }
 
-/* Add an object for a loss to ARRAY. EVENT is NULL if the loss belongs to no event. Returns the object. If
+/* Adds an object for a loss to ARRAY. EVENT is NULL if the loss belongs to no event. Returns the object. If
    COUNT is 0, adds nothing and returns NULL. */
 static cJSON *add_loss(cJSON *array, enum fr_loss cause, const char *event, int cpu, uint64_t count)
 {

@@ -21,13 +21,13 @@ struct fr_loss_counters {
 	const uint64_t *lost_before; /* _FR_LOSS_MAX losses of earlier instances and captures */
 };
 
-/* Add the losses of the event E on all CPUs to SUM. */
+/* Adds the losses of the event E on all CPUs to SUM. */
 void fr_losses_add_event(const struct fr_capture *c, size_t e, uint64_t sum[static _FR_LOSS_MAX]);
-/* For each cause, set RET to the number of losses of all events on all CPUs and of all other parts. */
+/* For each cause, sets RET to the number of losses of all events on all CPUs and of all other parts. */
 void fr_losses_sum(const struct fr_loss_counters *c, uint64_t ret[static _FR_LOSS_MAX]);
 /* Returns the sum of the losses of all causes. */
 uint64_t fr_losses_total(const struct fr_loss_counters *c);
-/* Add "losses" to META: an array of {cause, event, cpu, count}. A loss that belongs to no event has no
+/* Adds "losses" to META: an array of {cause, event, cpu, count}. A loss that belongs to no event has no
    "event" and no "cpu". GAPS_NS is the time that was not recorded because of restarts. The loss with the
    cause "restart" has this time as "seconds". */
 void fr_losses_add_json(const struct fr_loss_counters *c, uint64_t gaps_ns, cJSON *meta);

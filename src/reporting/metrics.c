@@ -21,7 +21,7 @@
 #define LABEL(n, v) ((const struct fr_label[FR_LABELS_MAX]){{n, v}})
 #define LABELS(n, v, n2, v2) ((const struct fr_label[FR_LABELS_MAX]){{n, v}, {n2, v2}})
 
-/* Add a family with one sample. */
+/* Adds a family with one sample. */
 static void counter(struct fr_openmetrics *o, const char *name, const char *help, uint64_t value)
 {
 	fr_openmetrics_family(o, name, FR_METRIC_COUNTER, NULL, help);

@@ -18,7 +18,7 @@ static void put_text(struct fr_openmetrics *o, const char *text)
 	put(o, text, strlen(text));
 }
 
-/* Append TEXT. Escape the characters that would end a line or a quoted value. */
+/* Appends TEXT. Escapes the characters that would end a line or a quoted value. */
 static void put_escaped(struct fr_openmetrics *o, const char *text)
 {
 	while (*text) {
@@ -57,7 +57,7 @@ void fr_openmetrics_family(struct fr_openmetrics *o, const char *name, enum fr_m
 	put_comment(o, "HELP", help);
 }
 
-/* Append the name and the labels of a sample: everything before its value. */
+/* Appends the name and the labels of a sample: everything before its value. */
 static void put_name(struct fr_openmetrics *o, const struct fr_label labels[static FR_LABELS_MAX])
 {
 	static const char *const suffixes[] = {

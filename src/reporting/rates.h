@@ -22,9 +22,9 @@ struct fr_rates {
 	struct fr_counter_snapshot older, newer;
 };
 
-/* Take a snapshot of the counters. Call this function every FR_RATE_PERIOD_NS. */
+/* Takes a snapshot of the counters. Call this function every FR_RATE_PERIOD_NS. */
 void fr_rates_tick(struct fr_rates *r, const struct fr_capture *capture);
-/* Drop both snapshots. Call this function when another capture replaces the capture of the snapshots. */
+/* Drops both snapshots. Call this function when another capture replaces the capture of the snapshots. */
 void fr_rates_reset(struct fr_rates *r);
 /* Returns the snapshot from which rates are computed: the older snapshot, or the only snapshot. If there is
    no snapshot, the members of the returned snapshot are 0. */

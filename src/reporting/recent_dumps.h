@@ -14,9 +14,9 @@ struct fr_recent_dumps {
 	char writer[96]; /* how the newest file was written; "": none yet */
 };
 
-/* Remember the outcome of JOB, which is a dump. If JOB succeeded, also add its file. */
+/* Remembers the outcome of JOB, which is a dump. If JOB succeeded, also adds its file. */
 void fr_recent_dumps_add(struct fr_recent_dumps *r, const struct fr_dump_job *job);
-/* Forget the file NAME, which was removed. */
+/* Forgets the file NAME, which was removed. */
 void fr_recent_dumps_forget(struct fr_recent_dumps *r, const char *name);
 /* Returns an array of the newest dumps that fit into one reply, oldest first. The caller deletes the
    array. */

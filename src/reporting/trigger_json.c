@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Add NAME_at_ns and NAME_age_ns to O, if AT_NS is known (not 0). */
+/* Adds NAME_at_ns and NAME_age_ns to O, if AT_NS is known (not 0). */
 static void add_moment(cJSON *o, const char *name, uint64_t at_ns, uint64_t now_ns)
 {
 	char key[64];
@@ -40,7 +40,7 @@ static void add_counts(cJSON *o, const uint64_t counts[static FR_VERDICTS])
 			fr_json_add_u64(suppressed, fr_verdict_name(v), counts[v]);
 }
 
-/* Write to RET why a trigger is not armed yet. */
+/* Writes to RET why a trigger is not armed yet. */
 static void arming_text(const struct fr_trigger_info *i, char *ret, size_t size)
 {
 	char time[FR_UNIT_SIZE];
@@ -137,7 +137,7 @@ cJSON *fr_decision_json(const struct fr_decision *d)
 	return o;
 }
 
-/* Write a text like "run-queue latency, 12.3ms of 5ms, pid 7 (mysqld)" to RET. */
+/* Writes a text like "run-queue latency, 12.3ms of 5ms, pid 7 (mysqld)" to RET. */
 static void describe_cause(const struct fr_cause *c, char *ret, size_t size)
 {
 	char value[FR_CAUSE_VALUE_SIZE], threshold[FR_CAUSE_VALUE_SIZE];

@@ -9,9 +9,9 @@
 
 #include <cjson/cJSON.h>
 
-/* Return the JSON of a trigger or of a decision. The caller deletes the JSON. INFO describes the trigger. If
-   the trigger has no window of its own, its JSON has the window of CONFIG. */
+/* These functions return the JSON of a trigger or of a decision. The caller deletes the JSON. INFO describes
+   the trigger. If the trigger has no window of its own, its JSON has the window of CONFIG. */
 cJSON *fr_trigger_json(const struct fr_trigger_info *info, const struct fr_config *config, uint64_t now_ns);
 cJSON *fr_decision_json(const struct fr_decision *d);
-/* Log that an anomaly made no dump, and why. */
+/* Logs that an anomaly made no dump, and why. */
 void fr_decision_log_suppressed(const struct fr_decision *d);

@@ -69,15 +69,15 @@ cJSON *fr_status(const struct fr_view *v);
 /* Returns the whole reply to `status` during a start; the caller deletes it. DOING says what the start does
    now. */
 cJSON *fr_status_of_start(const struct fr_clock_pair *begun, const char *doing);
-/* Add to STATUS the array "notices", with a text for each thing that is not as it should be. If the
-   configuration in the files is not in force, also add the object "config_error". */
+/* Adds to STATUS the array "notices", with a text for each thing that is not as it should be. If the
+   configuration in the files is not in force, also adds the object "config_error". */
 void fr_status_add_notices(const struct fr_view *v, cJSON *status);
 
-/* Set RET, which is empty, to the numbers of V as OpenMetrics text, without a NUL. The caller frees RET.
+/* Sets RET, which is empty, to the numbers of V as OpenMetrics text, without a NUL. The caller frees RET.
    Returns 0 or -ENOMEM. */
 int fr_metrics(const struct fr_view *v, struct fr_buf *ret);
 
-/* Send STATUS= to the service manager: one line for `systemctl status`. */
+/* Sends STATUS= to the service manager: one line for `systemctl status`. */
 void fr_notify_status(const struct fr_view *v);
 
 /* Returns the resident memory of this process in bytes; 0: unknown. */

@@ -68,7 +68,7 @@ static int rename_old_to_stamp(int dirfd, uint64_t realtime_ns)
 	return r;
 }
 
-/* FD is the old file, and we have its lock. If the file is not empty and the directory has dumps, rename the
+/* FD is the old file, and we have its lock. If the file is not empty and the directory has dumps, renames the
    file, because the dumps need it. Returns 0 if the file was renamed; 1 if a new file can replace it; or a
    negative errno. */
 static int put_away(int dirfd, int fd)
@@ -97,10 +97,10 @@ int auxfile_lock(int dirfd, int fd, struct fr_diag *d)
 	return 0;
 }
 
-/* Open and lock perf.data.auxiliary. RET gets the descriptor, or -1 if there is no such file. If READ_ONLY is
-   true and we are not allowed to write the file, open it only for reading. Returns 0; 1 if another process
-   replaced the file before it was locked, and the caller should try again; or a negative errno, with a
-   message in D. */
+/* Opens and locks perf.data.auxiliary. RET gets the descriptor, or -1 if there is no such file. If READ_ONLY
+   is true and we are not allowed to write the file, opens it only for reading. Returns 0; 1 if another
+   process replaced the file before it was locked, and the caller should try again; or a negative errno, with
+   a message in D. */
 static int lock_present(int dirfd, bool read_only, int *ret, struct fr_diag *d)
 {
 	_cleanup_close_ int fd = fr_owner_open(dirfd, FR_AUXFILE_NAME);
@@ -124,8 +124,8 @@ static int lock_present(int dirfd, bool read_only, int *ret, struct fr_diag *d)
 	return 0;
 }
 
-/* Rename the next file to perf.data.auxiliary. OLD is the file that has this name now, and we have its lock.
-   If OLD is -1, there is no such file. If dumps need OLD, it is renamed first. In this case no file has the
+/* Renames the next file to perf.data.auxiliary. OLD is the file that has this name now, and we have its lock.
+   If OLD is -1, there is no such file. If dumps need OLD, it is renamed first. In this case, no file has the
    name perf.data.auxiliary until the second rename, but OLD is complete under its other name. Returns 0 or a
    negative errno. */
 static int name_next(struct fr_auxfile *a, int old)

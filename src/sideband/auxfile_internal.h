@@ -24,16 +24,16 @@ struct fr_auxfile {
 	} next;
 };
 
-/* Lock FD, a file in the directory DIRFD. Returns 0; -EBUSY if another process has the lock; or another
+/* Locks FD, a file in the directory DIRFD. Returns 0; -EBUSY if another process has the lock; or another
    negative errno. On failure, D gets a message. */
 int auxfile_lock(int dirfd, int fd, struct fr_diag *d);
 
-/* Rename the next file to perf.data.auxiliary. A file that has this name already is renamed or removed as
+/* Renames the next file to perf.data.auxiliary. A file that has this name already is renamed or removed as
    fr_auxfile_open() does it with an old file. Returns 0; 1 if another process changed the directory at the
    same time, and the caller should try again; or a negative errno, with a message in D. */
 int auxfile_claim_name(struct fr_auxfile *a, struct fr_diag *d);
 
-/* auxfile_next.c: close the current file. The next file, which already has the name perf.data.auxiliary,
+/* auxfile_next.c: closes the current file. The next file, which already has the name perf.data.auxiliary,
    becomes the current file. */
 void auxfile_switch_to_next(struct fr_auxfile *a);
 

@@ -39,8 +39,8 @@ uint64_t fr_auxfile_next_bytes(const struct fr_auxfile *a)
 	return a->next.bytes;
 }
 
-/* Let the kernel sync the next file in the background. A sync can take seconds, and the queues of the tracker
-   would overflow if the tracker waited that long. Returns whether the sync was started. */
+/* Lets the kernel sync the next file in the background. A sync can take seconds, and the queues of the
+   tracker would overflow if the tracker waited that long. Returns whether the sync was started. */
 static bool start_sync(struct fr_auxfile *a)
 {
 	struct iocb *list = &a->next.request;

@@ -24,9 +24,9 @@ struct fr_blob_pool {
 	size_t bytes_max; /* limit of `bytes`; a new blob that would exceed it is not added */
 };
 
-/* Get a reference to the blob with these LEN bytes. If the pool does not have this blob yet, the blob is
+/* Gets a reference to the blob with these LEN bytes. If the pool does not have this blob yet, the blob is
    added. Returns NULL if there is no memory, or the pool is full. */
 struct fr_blob *fr_blob_get(struct fr_blob_pool *pool, const void *data, size_t len);
 struct fr_blob *fr_blob_ref(struct fr_blob *b); /* NULL-safe */
-/* Drop a reference. The blob is freed with its last reference. NULL-safe; returns NULL. */
+/* Drops a reference. The blob is freed with its last reference. NULL-safe; returns NULL. */
 struct fr_blob *fr_blob_unref(struct fr_blob_pool *pool, struct fr_blob *b);

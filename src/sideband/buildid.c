@@ -138,7 +138,7 @@ static void remember(struct fr_build_id_cache *c, const struct cache_key *key, i
 		memcpy(e->bytes, bytes, (size_t)len);
 }
 
-/* Read the build-id of DIRFD/PATH. Returns the same values as fr_build_id_read(); or -ESTALE if the file is
+/* Reads the build-id of DIRFD/PATH. Returns the same values as fr_build_id_read(); or -ESTALE if the file is
    not a regular file, or is not the same as EXPECTED and FILE. The first open has O_PATH, so it neither waits
    for the writer of a FIFO nor has an effect on a device. Only a regular file is then opened a second time,
    for reading. */

@@ -13,7 +13,7 @@
 
 #define FR_BUILD_ID_MAX 20
 
-/* Read the GNU build-id of the ELF file FD. The file offset of FD does not change. Returns the length of the
+/* Reads the GNU build-id of the ELF file FD. The file offset of FD does not change. Returns the length of the
    build-id, 1 … FR_BUILD_ID_MAX (a longer build-id is truncated); 0: the file has no build-id; -ENOEXEC: FD
    is not an ELF file of this byte order; or another negative errno. */
 int fr_build_id_read(int fd, uint8_t ret[static FR_BUILD_ID_MAX]);
@@ -31,8 +31,8 @@ struct fr_file_id {
 	uint64_t ino, generation; /* generation 0: not known, or the file system has no generations */
 };
 
-/* Read the build-id of the file DIRFD/PATH, or take it from C if C knows it. If FOLLOW is true, PATH can be a
-   symbolic link. Returns the same values as fr_build_id_read(); also -ENOEXEC if the file is not a regular
+/* Reads the build-id of the file DIRFD/PATH, or takes it from C if C knows it. If FOLLOW is true, PATH can be
+   a symbolic link. Returns the same values as fr_build_id_read(); also -ENOEXEC if the file is not a regular
    file; or -ESTALE if the file at PATH is not FILE. */
 int fr_build_id_at(struct fr_build_id_cache *c, int dirfd, const char *path, bool follow,
 	const struct fr_file_id *file, uint8_t ret[static FR_BUILD_ID_MAX]);

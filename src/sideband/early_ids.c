@@ -89,8 +89,8 @@ static struct id *add(struct fr_early_ids *e, const struct fr_record_mmap2 *m)
 	return i;
 }
 
-/* Store that the file of M has the build-id BYTES (LEN 0: no build-id) since the time of M. I is the entry of
-   this file; NULL if the file has no entry yet. */
+/* Stores that the file of M has the build-id BYTES (LEN 0: no build-id) since the time of M. I is the entry
+   of this file; NULL if the file has no entry yet. */
 static void remember(
 	struct fr_early_ids *e, struct id *i, const struct fr_record_mmap2 *m, const uint8_t *bytes, int len)
 {
@@ -112,7 +112,7 @@ static void remember(
 	i->v[i->n++] = v;
 }
 
-/* Copy the build-id that the file of I had at the time of M. Returns the length of the build-id; 0 if the
+/* Copies the build-id that the file of I had at the time of M. Returns the length of the build-id; 0 if the
    file had no build-id at that time, or the build-id of that time was removed. */
 static int copy_version(const struct id *i, const struct fr_record_mmap2 *m, uint8_t *ret)
 {
@@ -163,9 +163,9 @@ int fr_early_ids_find(struct fr_early_ids *e, const struct fr_record_mmap2 *m, b
 	return r;
 }
 
-/* Read the build-id of the file of M, unless it was read less than REREAD_NS before. A build-id that was read
-   earlier is read again, because the file may have been changed in place. (If the file has its old mtime,
-   fr_build_id_at() takes the build-id from its cache.) */
+/* Reads the build-id of the file of M, unless it was read less than REREAD_NS before. A build-id that was
+   read earlier is read again, because the file may have been changed in place. (If the file has its old
+   mtime, fr_build_id_at() takes the build-id from its cache.) */
 static void read_again(struct fr_early_ids *e, const struct fr_record_mmap2 *m)
 {
 	const uint64_t time_ns = fr_record_time(&m->header);

@@ -21,11 +21,11 @@ struct fr_early_ids *fr_early_ids_new(void);
 struct fr_early_ids *fr_early_ids_free(struct fr_early_ids *e);
 
 /* RECORDS are whole records in the common layout (perfdata/record.h). For each map record that has no
-   build-id, read the build-id of its file, if the map is executable. Can wait for a disk. */
+   build-id, reads the build-id of its file, if the map is executable. Can wait for a disk. */
 void fr_early_ids_update(struct fr_early_ids *e, const void *records, size_t len);
 
-/* Find the build-id that the file of map M had at the time of M. If no build-id of this file is known yet and
-   MAY_READ is true, read the build-id now. This can wait for a disk. The file is opened by
+/* Finds the build-id that the file of map M had at the time of M. If no build-id of this file is known yet
+   and MAY_READ is true, reads the build-id now. This can wait for a disk. The file is opened by
    /proc/PID/map_files, which works only while the process has the map. If that fails, the file is opened by
    its name in the root directory of the process, and then by its name in our root directory. The file must
    have the inode and the generation that are in M. Returns the length of the build-id; 0: the file had no

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Append a record: the FIXED bytes at RECORD; the LEN bytes at REST, padded with zeros to ROOM bytes; and a
+/* Appends a record: the FIXED bytes at RECORD; the LEN bytes at REST, padded with zeros to ROOM bytes; and a
    sample id with PID and TID. Returns 0 or -ENOMEM. */
 static int append(struct fr_emit *e, const void *record, size_t fixed, const void *rest, size_t len,
 	size_t room, pid_t pid, pid_t tid)
@@ -27,7 +27,7 @@ static int append(struct fr_emit *e, const void *record, size_t fixed, const voi
 	return 0;
 }
 
-/* Append a record whose last field before the sample id is the name. */
+/* Appends a record whose last field before the sample id is the name. */
 static int append_named(struct fr_emit *e, const void *record, size_t fixed, const char *name, size_t len,
 	pid_t pid, pid_t tid)
 {

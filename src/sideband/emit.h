@@ -51,7 +51,7 @@ struct fr_map_range {
 int fr_emit_kernel_mmap(struct fr_emit *e, const struct fr_map_range *r, const char *name, size_t len);
 int fr_emit_mmap2(struct fr_emit *e, pid_t pid, const struct fr_map_range *r, const struct fr_backing *b,
 	const char *name, size_t len);
-/* Append a FORK with misc FORK_EXEC, so that a reader does not give the maps of the parent to the new
+/* Appends a FORK with misc FORK_EXEC, so that a reader does not give the maps of the parent to the new
    process. */
 int fr_emit_task(struct fr_emit *e, pid_t pid, pid_t tid, pid_t ppid, pid_t ptid);
 int fr_emit_exit(struct fr_emit *e, pid_t pid, pid_t tid);

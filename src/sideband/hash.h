@@ -21,7 +21,7 @@
 		_found;                                                                                      \
 	})
 
-/* Add ELEMENT to TABLE by its field KEY. Returns false if there is no memory. In this case the caller still
+/* Adds ELEMENT to TABLE by its field KEY. Returns false if there is no memory. In this case, the caller still
    owns ELEMENT. */
 #define FR_HASH_ADD(table, key, element)                                                                     \
 	({                                                                                                   \
@@ -29,7 +29,7 @@
 		(element)->hh.tbl != NULL;                                                                   \
 	})
 
-/* Add a new element to TABLE. Its field KEY is VALUE; its other fields are zero. Returns NULL if there is no
+/* Adds a new element to TABLE. Its field KEY is VALUE; its other fields are zero. Returns NULL if there is no
    memory. */
 #define FR_HASH_NEW(table, key, value)                                                                       \
 	({                                                                                                   \
@@ -44,7 +44,7 @@
 		_new;                                                                                        \
 	})
 
-/* Remove every element from TABLE and call FREE_ELEMENT for it. */
+/* Removes every element from TABLE and calls FREE_ELEMENT for it. */
 #define FR_HASH_CLEAR(table, free_element)                                                                   \
 	do {                                                                                                 \
 		__typeof__((table) + 0) _element, _next;                                                     \

@@ -30,10 +30,10 @@ struct fr_maps {
 struct fr_maps *fr_maps_ref(struct fr_maps *m);
 struct fr_maps *fr_maps_unref(struct fr_maps *m, struct fr_blob_pool *pool); /* NULL-safe; returns NULL */
 
-/* Insert MAP. The function takes over the caller's reference to map->backing, even if it fails. Returns 0 or
+/* Inserts MAP. The function takes over the caller's reference to map->backing, even if it fails. Returns 0 or
    -ENOMEM. On failure, the maps do not change. */
 int fr_maps_insert(struct fr_maps **m, struct fr_blob_pool *pool, const struct fr_map *map);
 
-/* Remove every map that overlaps START … END, even a map of which only a part is inside. END is the address
+/* Removes every map that overlaps START … END, even a map of which only a part is inside. END is the address
    after the last byte. Returns 0 or -ENOMEM. On failure, the maps do not change. */
 int fr_maps_remove(struct fr_maps **m, struct fr_blob_pool *pool, uint64_t start, uint64_t end);

@@ -4,9 +4,12 @@
  *
  *   FORK  another pid   A new process. An old process with this pid is removed. The new process gets the
  *                       maps, name and namespaces of its parent, unless flightrec made the record (misc
- * FORK_EXEC). FORK  same pid      A new thread. COMM  misc EXEC     The process loses its maps and all
- * threads except the leader. EXIT  of a thread   The thread is removed. EXIT  of a leader   The process is
- * removed when its last thread has exited, too. Until then, its other threads still run in its maps.
+ *                       FORK_EXEC).
+ *   FORK  same pid      A new thread.
+ *   COMM  misc EXEC     The process loses its maps and all threads except the leader.
+ *   EXIT  of a thread   The thread is removed.
+ *   EXIT  of a leader   The process is removed when its last thread has exited, too. Until then, its other
+ *                       threads still run in its maps.
  *
  * Any record of an unknown pid, except EXIT, adds a process with this pid: the FORK of this process was lost,
  * or is older than the recording.
@@ -71,7 +74,7 @@ static void remove_process_if_dead(struct fr_model *m, struct model_process *p)
 		remove_process(m, p);
 }
 
-/* Add the thread TID to P. An old thread with the same tid is removed first. Returns NULL if there is no
+/* Adds the thread TID to P. An old thread with the same tid is removed first. Returns NULL if there is no
    memory. */
 static struct model_thread *add_thread(struct fr_model *m, struct model_process *p, uint32_t tid)
 {

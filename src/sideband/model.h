@@ -21,11 +21,11 @@ struct fr_blob_pool;
 int fr_model_new(struct fr_blob_pool *pool, struct fr_model **ret);
 struct fr_model *fr_model_free(struct fr_model *m);
 
-/* Apply one whole record in the common layout (perfdata/record.h). The model ignores types that describe
+/* Applies one whole record in the common layout (perfdata/record.h). The model ignores types that describe
    neither processes nor the kernel. Returns 0 or -ENOMEM. */
 int fr_model_apply(struct fr_model *m, const struct perf_event_header *record);
 
-/* Append records that rebuild the model, all with time TIME_NS and event id ID. The kernel maps (MMAP),
+/* Appends records that rebuild the model, all with time TIME_NS and event id ID. The kernel maps (MMAP),
    ksymbols and cgroups come first. The processes come after them: for each process its FORK (misc FORK_EXEC),
    COMM, NAMESPACES and MMAP2s, and a FORK and a COMM for each of its other threads. Returns 0 or -ENOMEM. On
    failure, RET does not change. */
@@ -37,17 +37,17 @@ struct fr_model_cursor {
 	int part;	/* part of the model; 0: the first part */
 	const void *at; /* the next element of this part */
 };
-/* Write the records of fr_model_write() in pieces: each call appends one piece. A piece ends as soon as it
+/* Writes the records of fr_model_write() in pieces: each call appends one piece. A piece ends as soon as it
    has LESS_THAN bytes or more. All records of a process are in the same piece. The model must not change
    between the calls. Returns 1 if there are more records; 0 if the last record was appended; or -ENOMEM. On
    failure, RET may have a part of the piece. */
 int fr_model_write_some(const struct fr_model *m, struct fr_model_cursor *cursor, uint64_t time_ns,
 	uint64_t id, size_t less_than, struct fr_buf *ret);
 
-/* Append EXITs for the processes that a scan did not find, and KSYMBOLs that unregister the BPF programs that
-   the scan did not find. Call it after the records of the scan, whose time is SCAN_NS, were applied. A
-   process or BPF program is gone if all records that describe it are older than SCAN_NS. If the scan found no
-   ksymbol, no KSYMBOL is appended. Returns 0 or -ENOMEM. */
+/* Appends EXITs for the processes that a scan did not find, and KSYMBOLs that unregister the BPF programs
+   that the scan did not find. Call this function after the records of the scan, whose time is SCAN_NS, were
+   applied. A process or BPF program is gone if all records that describe it are older than SCAN_NS. If the
+   scan found no ksymbol, no KSYMBOL is appended. Returns 0 or -ENOMEM. */
 int fr_model_write_gone(const struct fr_model *m, uint64_t scan_ns, uint64_t id, struct fr_buf *ret);
 
 /* Returns whether START … END overlaps a map of the kernel (its text or a module) that has another name than

@@ -88,7 +88,7 @@ int model_apply_ksymbol(
 	struct fr_model *m, const struct perf_event_header *h, size_t name_len, uint64_t time_ns);
 int model_apply_cgroup(
 	struct fr_model *m, const struct perf_event_header *h, size_t name_len, uint64_t time_ns);
-/* Append KSYMBOLs that unregister the BPF programs that are gone; see fr_model_write_gone(). Returns 0 or
+/* Appends KSYMBOLs that unregister the BPF programs that are gone; see fr_model_write_gone(). Returns 0 or
    -ENOMEM. */
 int model_write_gone_ksymbols(struct fr_emit *e, const struct fr_model *m, uint64_t scan_ns);
 void model_clear_kernel(struct fr_model *m);

@@ -43,7 +43,7 @@ static int write_process(struct fr_emit *e, const struct model_process *p)
 
 enum part { KERNEL, KSYMBOLS, CGROUPS, PROCESSES, DONE };
 
-/* Write all kernel maps in one piece: a machine has few modules. */
+/* Writes all kernel maps in one piece: a machine has few modules. */
 static int write_kernel(struct fr_emit *e, const struct fr_model *m)
 {
 	int r = 0;
@@ -71,7 +71,7 @@ static const void *first_element(const struct fr_model *m, int part)
 	}
 }
 
-/* Write the element AT of PART. RET_NEXT gets the next element. */
+/* Writes the element AT of PART. RET_NEXT gets the next element. */
 static int write_element(struct fr_emit *e, int part, const void *at, const void **ret_next)
 {
 	const struct model_ksymbol *k = at;

@@ -27,8 +27,8 @@ struct fr_queue *fr_queue_free(struct fr_queue *q);
 /* Returns the size of the queue in bytes. Every message is shorter than this. */
 size_t fr_queue_size(const struct fr_queue *q);
 
-/* Producer: add a message that consists of HEAD (NULL if HEAD_LEN is 0) and DATA. Returns 0; or 1 if there is
-   no room for the message. */
+/* Producer: adds a message that consists of HEAD (NULL if HEAD_LEN is 0) and DATA. Returns 0; or 1 if there
+   is no room for the message. */
 int fr_queue_push(struct fr_queue *q, const void *head, size_t head_len, const void *data, size_t len);
 
 /* Any thread. */
@@ -37,8 +37,9 @@ uint64_t fr_queue_head(const struct fr_queue *q); /* bytes processed */
 bool fr_queue_is_empty(const struct fr_queue *q);
 bool fr_queue_is_half_full(const struct fr_queue *q);
 
-/* Consumer: append the next message to TO, whose capacity does not grow. Returns 1; or 0 if there is no
+/* Consumer: appends the next message to TO, whose capacity does not grow. Returns 1; or 0 if there is no
    message, or TO has no room for the message. */
 int fr_queue_read(struct fr_queue *q, struct fr_buf *to);
-/* Consumer: free the room of all messages that were read. Call it when these messages have been processed. */
+/* Consumer: frees the room of all messages that were read. Call this function when these messages have been
+   processed. */
 void fr_queue_done(struct fr_queue *q);

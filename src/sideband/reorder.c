@@ -64,7 +64,7 @@ static void sort(struct fr_reorder *r)
 	r->is_sorted = true;
 }
 
-/* Remove the released records from `pending`. If there is no memory, they stay there. */
+/* Removes the released records from `pending`. If there is no memory, they stay there. */
 static void compact(struct fr_reorder *r)
 {
 	struct fr_buf old = r->pending;

@@ -27,15 +27,15 @@ struct fr_reorder {
 
 typedef int (*fr_reorder_apply)(void *ctx, const struct perf_event_header *record);
 
-/* Add records in the common layout (perfdata/record.h). An incomplete record at the end is ignored. Returns 0
-   or -ENOMEM. */
+/* Adds records in the common layout (perfdata/record.h). An incomplete record at the end is ignored. Returns
+   0 or -ENOMEM. */
 int fr_reorder_add(struct fr_reorder *r, const void *records, size_t len);
 
-/* Release the records that are older than LOW_WATERMARK_NS: call APPLY for each of them, the oldest first.
+/* Releases the records that are older than LOW_WATERMARK_NS: calls APPLY for each of them, the oldest first.
    Records of equal time come in the order of their arrival. All these records are released, even if APPLY
    fails. Returns 0 or the first negative errno of APPLY. */
 int fr_reorder_release(struct fr_reorder *r, uint64_t low_watermark_ns, fr_reorder_apply apply, void *ctx);
 
-/* Append the pending records to RET, in the order of time. They stay pending. Returns 0 or -ENOMEM. */
+/* Appends the pending records to RET, in the order of time. They stay pending. Returns 0 or -ENOMEM. */
 int fr_reorder_write(struct fr_reorder *r, struct fr_buf *ret);
 void fr_reorder_deinit(struct fr_reorder *r);

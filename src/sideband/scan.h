@@ -30,15 +30,15 @@ struct fr_scan_config {
 
 typedef int (*fr_scan_put)(void *ctx, const struct perf_event_header *record);
 
-/* Scan, and call PUT for each record. If PUT returns a negative value, the scan ends and returns this value.
-   A task that exits during the scan may be missing, or may lack some of its records. Returns 0; 1 if the scan
-   has no kernel map, because the kernel hides its addresses (kernel.kptr_restrict, or no CAP_SYSLOG); or a
-   negative errno, with a message in D. */
+/* Scans, and calls PUT for each record. If PUT returns a negative value, the scan ends and returns this
+   value. A task that exits during the scan may be missing, or may lack some of its records. Returns 0; 1 if
+   the scan has no kernel map, because the kernel hides its addresses (kernel.kptr_restrict, or no
+   CAP_SYSLOG); or a negative errno, with a message in D. */
 int fr_scan(const struct fr_scan_config *config, fr_scan_put put, void *ctx, struct fr_diag *d);
 
-/* Scan only the kernel modules, from the file MODULES (NULL: /proc/modules). CONFIG gives the time and the
+/* Scans only the kernel modules, from the file MODULES (NULL: /proc/modules). CONFIG gives the time and the
    event id. Returns 0 (also if the file cannot be opened), a negative errno, or a negative result of PUT. */
 int fr_scan_modules(const struct fr_scan_config *config, const char *modules, fr_scan_put put, void *ctx);
-/* Compute a digest of the names, sizes and addresses of all modules in the file MODULES (NULL:
+/* Computes a digest of the names, sizes and addresses of all modules in the file MODULES (NULL:
    /proc/modules). The digest changes when a module is loaded or unloaded. Returns 0 or a negative errno. */
 int fr_modules_digest(const char *modules, uint64_t *ret);

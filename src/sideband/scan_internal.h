@@ -24,17 +24,17 @@ struct scan {
 	char maps_buffer[16u << 10]; /* stdio buffer of the maps file that is open */
 };
 
-/* R is the result of an fr_emit function. If it is 0, pass the record in S->record to S->put, and return 0 or
-   the negative result of S->put. If R is negative, return R. */
+/* R is the result of an fr_emit function. If it is 0, passes the record in S->record to S->put, and returns 0
+   or the negative result of S->put. If R is negative, returns R. */
 int scan_put(struct scan *s, int r);
 
-/* Scan the kernel map and BPF ksymbols, from a file like /proc/kallsyms. Returns 0; 1 if the file shows no
+/* Scans the kernel map and BPF ksymbols, from a file like /proc/kallsyms. Returns 0; 1 if the file shows no
    addresses; or a negative errno. */
 int scan_kallsyms(struct scan *s, FILE *kallsyms);
-/* Scan modules, from a file like /proc/modules. MODULES_DEP (may be NULL) is the file modules.dep in the
+/* Scans modules, from a file like /proc/modules. MODULES_DEP (may be NULL) is the file modules.dep in the
    directory LIB. Returns 0 or a negative errno. */
 int scan_modules(struct scan *s, FILE *modules, FILE *modules_dep, const char *lib);
-/* Scan ROOT, the mount point of a cgroup2 hierarchy, and every cgroup below it. Returns 0 or a negative
+/* Scans ROOT, the mount point of a cgroup2 hierarchy, and every cgroup below it. Returns 0 or a negative
    errno. */
 int scan_cgroups(struct scan *s, const char *root);
 

@@ -38,7 +38,7 @@ static int by_address(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-/* Append the functions of the program FD, if the kernel shows their addresses. Returns 0 or -ENOMEM. */
+/* Appends the functions of the program FD, if the kernel shows their addresses. Returns 0 or -ENOMEM. */
 static int add_program(struct fr_buf *texts, int fd)
 {
 	uint64_t addrs[FUNCTIONS_MAX];
@@ -60,7 +60,7 @@ static int add_program(struct fr_buf *texts, int fd)
 	return r;
 }
 
-/* Append every function of every loaded program, sorted by address. Returns 0, also if we are not permitted
+/* Appends every function of every loaded program, sorted by address. Returns 0, also if we are not permitted
    to see the programs; or -ENOMEM. */
 static int collect_bpf_texts(struct fr_buf *texts)
 {
@@ -133,9 +133,9 @@ static int put_kernel_map(struct scan *s, const struct kallsyms *k)
 	return scan_put(s, fr_emit_kernel_mmap(&s->emit, &r, name, strlen(name)));
 }
 
-/* Guess the length of the symbol B, because the kernel does not show it. NEXT is the next symbol (NULL: B is
-   the last symbol). A symbol ends before the next symbol and inside its pack (BPF_PACK). The guess must not
-   be too long: if another program is loaded after B in memory, a reader would take the samples of that
+/* Guesses the length of the symbol B, because the kernel does not show it. NEXT is the next symbol (NULL: B
+   is the last symbol). A symbol ends before the next symbol and inside its pack (BPF_PACK). The guess must
+   not be too long: if another program is loaded after B in memory, a reader would take the samples of that
    program for samples of B. */
 static uint32_t guess_length(const struct ksymbol *b, const struct ksymbol *next)
 {

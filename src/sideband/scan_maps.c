@@ -54,8 +54,8 @@ static bool parse_map(char *line, struct map *ret)
 	return true;
 }
 
-/* Read the build-id of the file of M. The file is opened by /proc/PID/map_files if that is permitted, else by
-   its name in the root directory of the process. Returns the same values as fr_build_id_at(); or
+/* Reads the build-id of the file of M. The file is opened by /proc/PID/map_files if that is permitted, else
+   by its name in the root directory of the process. Returns the same values as fr_build_id_at(); or
    -ENAMETOOLONG. */
 static int read_build_id(struct scan *s, int pid_fd, const struct map *m, uint8_t *ret)
 {
@@ -92,7 +92,7 @@ static void describe_file(struct scan *s, int pid_fd, const struct map *m, struc
 	}
 }
 
-/* If M is memory without a file, give it the name that such memory has in the kernel's records. */
+/* If M is memory without a file, gives it the name that such memory has in the kernel's records. */
 static void name_anonymous(struct map *m)
 {
 	bool huge = has_prefix(m->name, "/anon_hugepage");

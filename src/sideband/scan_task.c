@@ -19,7 +19,7 @@ struct task_stat {
 	bool has_memory; /* false for kernel threads and zombies */
 };
 
-/* Read the file NAME in DIRFD into RET as a string, truncated to fit in SIZE bytes. Returns its length or a
+/* Reads the file NAME in DIRFD into RET as a string, truncated to fit in SIZE bytes. Returns its length or a
    negative errno. */
 static ssize_t read_small(int dirfd, const char *name, char *ret, size_t size)
 {
@@ -34,7 +34,7 @@ static ssize_t read_small(int dirfd, const char *name, char *ret, size_t size)
 	return n;
 }
 
-/* Parse proc_pid_stat(5). The name is in parentheses and can contain parentheses, so it ends at the last
+/* Parses proc_pid_stat(5). The name is in parentheses and can contain parentheses, so it ends at the last
    ")". */
 static int parse_stat(const char *text, struct task_stat *ret)
 {

@@ -408,7 +408,7 @@ static bool is_tail_ready(const struct fr_tracker *t, uint64_t target)
 	       !atomic_load(&t->adopting);
 }
 
-/* Wait until the tail model has all evicted sections up to the position TARGET of the queue, and until the
+/* Waits until the tail model has all evicted sections up to the position TARGET of the queue, and until the
    tracker has searched for new kernel modules. Returns 0 or -ETIMEDOUT. */
 static int wait_for_tail(struct fr_tracker *t, uint64_t target, uint64_t timeout_ns) FR_REQUIRES(t->lock)
 {

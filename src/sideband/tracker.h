@@ -96,9 +96,9 @@ void fr_tracker_end_round(struct fr_tracker *t, uint64_t since_ns);
 int fr_tracker_push_evicted(struct fr_tracker *t, const void *zstd, size_t len, uint64_t low_watermark_ns);
 /* Returns whether the queue of evicted sections is more than half full. Any thread. */
 bool fr_tracker_is_behind(const struct fr_tracker *t);
-/* Call it after the events were opened again, before the first record of the new openings is pushed. S
-   (copied) is the session that describes the new openings. SIDEBAND_ID is an event id of its side-band event.
-   Any thread, one call at a time. Returns 0 or -ENOMEM. */
+/* Call this function after the events were opened again, before the first record of the new openings is
+   pushed. S (copied) is the session that describes the new openings. SIDEBAND_ID is an event id of its
+   side-band event. Any thread, one call at a time. Returns 0 or -ENOMEM. */
 int fr_tracker_set_session(struct fr_tracker *t, const struct fr_session *s, uint64_t sideband_id);
 /* Requests a scan. The scan begins at least a second after the end of the last scan. Any thread. */
 void fr_tracker_request_scan(struct fr_tracker *t);
@@ -112,7 +112,7 @@ void fr_tracker_request_scan(struct fr_tracker *t);
  * watermark. RET_SINCE gets the side-band that was evicted already but is not older than the low watermark,
  * sorted by time. Such side-band exists because frames overlap in time.
  *
- * Returns 0; -ETIMEDOUT after TIMEOUT_NS; or -ENOMEM. On failure RET_STATE and RET_SINCE do not change. Any
+ * Returns 0; -ETIMEDOUT after TIMEOUT_NS; or -ENOMEM. On failure, RET_STATE and RET_SINCE do not change. Any
  * thread except the recorder and the tracker.
  */
 int fr_tracker_write_model(struct fr_tracker *t, uint64_t low_watermark_ns, uint64_t time_ns, uint64_t id,

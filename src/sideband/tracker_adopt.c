@@ -75,8 +75,8 @@ static int replay_round(struct replay *p) FR_REQUIRES(p->tracker->lock)
 	return r;
 }
 
-/* Apply the record at once if the parameter `now` is true, or if the record is from the first scan (time 0).
-   Otherwise add it to the pending records. */
+/* Applies the record at once if the parameter `now` is true, or if the record is from the first scan (time
+   0). Otherwise adds it to the pending records. */
 static int add_to_stage(
 	struct tracker_stage *s, const struct perf_event_header *h, uint64_t time_ns, bool now)
 {
@@ -117,7 +117,7 @@ static int replay_record(struct replay *p, const struct perf_event_header *h) FR
 	return r == 0 ? add_to_tail(p, h, time_ns) : r;
 }
 
-/* Read both models from the file. Returns the size of the file up to its last whole record; 0 if the file
+/* Reads both models from the file. Returns the size of the file up to its last whole record; 0 if the file
    belongs to another recording or cannot be read. */
 static uint64_t replay(struct replay *p)
 {
@@ -175,7 +175,7 @@ void tracker_describe(struct fr_tracker *t, const struct fr_session *known)
 		tracker_file_append(t, b.data, b.len);
 }
 
-/* Begin a new file, because the old file belongs to another recording or cannot be read. */
+/* Begins a new file, because the old file belongs to another recording or cannot be read. */
 static void replace_file(struct fr_tracker *t)
 {
 	_cleanup_buf_ struct fr_buf head = {0};

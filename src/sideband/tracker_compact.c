@@ -82,8 +82,8 @@ static int start_writing(struct fr_tracker *t)
 	return r;
 }
 
-/* Append the pending records of the head model to the next file. After that, new records go to the current
-   file and to the next file. Call it when the checkpoint in the next file is complete. */
+/* Appends the pending records of the head model to the next file. After that, new records go to the current
+   file and to the next file. Call this function when the checkpoint in the next file is complete. */
 static int follow_present(struct fr_tracker *t)
 {
 	struct tracker_compaction *c = &t->compaction;

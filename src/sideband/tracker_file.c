@@ -23,7 +23,7 @@ static uint64_t count_records(struct fr_tracker *t, const uint8_t *records, size
 	return n;
 }
 
-/* Count a failed write, and set the time of the next try. CODE is the negative errno of the write; 0: no
+/* Counts a failed write, and sets the time of the next try. CODE is the negative errno of the write; 0: no
    write was tried, because an earlier write had failed. */
 static void count_failure(struct fr_tracker *t, int code)
 {
@@ -73,7 +73,7 @@ void tracker_file_retry(struct fr_tracker *t, uint64_t now_ns)
 }
 
 /* A FINISHED_ROUND promises that no later record is older than the newest record before the previous
-   FINISHED_ROUND. During a scan the tracker adds records with the time of the scan's start, so it writes no
+   FINISHED_ROUND. During a scan, the tracker adds records with the time of the scan's start, so it writes no
    FINISHED_ROUND before the scan is over. */
 void tracker_file_end_round(struct fr_tracker *t)
 {

@@ -107,26 +107,26 @@ struct fr_tracker {
 	_Atomic uint64_t maps_hidden;
 };
 
-/* tracker_file.c: append whole records to the file. If that fails, or an earlier write has failed and no
+/* tracker_file.c: appends whole records to the file. If that fails, or an earlier write has failed and no
    retry has succeeded yet, the records are not in the file, and the failure is counted. */
 void tracker_file_append(struct fr_tracker *t, const void *records, size_t len);
-/* If a write failed and the pause after it is over, try to write again. If the retry succeeds, request a
+/* If a write failed and the pause after it is over, tries to write again. If the retry succeeds, requests a
    scan. */
 void tracker_file_retry(struct fr_tracker *t, uint64_t now_ns);
-/* Append a FINISHED_ROUND record if its promise to readers is true now (tracker_file.c describes the
+/* Appends a FINISHED_ROUND record if its promise to readers is true now (tracker_file.c describes the
    promise), and if enough bytes were written since the last FINISHED_ROUND. */
 void tracker_file_end_round(struct fr_tracker *t);
 
-/* tracker_model.c: apply the section in t->packed to the tail model. */
+/* tracker_model.c: applies the section in t->packed to the tail model. */
 void tracker_apply_evicted(struct fr_tracker *t);
-/* Raise the low watermark of S to LOW_WATERMARK_NS, unless it is later already. Then apply the pending
+/* Raises the low watermark of S to LOW_WATERMARK_NS, unless it is later already. Then applies the pending
    records of S that are older than its low watermark to its model. If the pending records have too many
-   bytes, apply all of them. Returns 0 or -ENOMEM. */
+   bytes, applies all of them. Returns 0 or -ENOMEM. */
 int tracker_advance(struct fr_tracker *t, struct tracker_stage *s, uint64_t low_watermark_ns)
 	FR_REQUIRES(t->lock);
 /* tracker_head_add() adds records to the pending records of the head model. tracker_head_advance() advances
-   the head model to SINCE_NS. During a scan it advances the model at most to the time of the scan. While a
-   checkpoint is written it does nothing, unless too many bytes are pending. */
+   the head model to SINCE_NS. During a scan, it advances the model at most to the time of the scan. While a
+   checkpoint is written, it does nothing, unless too many bytes are pending. */
 void tracker_head_add(struct fr_tracker *t, const void *records, size_t len);
 void tracker_head_advance(struct fr_tracker *t, uint64_t since_ns);
 
@@ -141,24 +141,25 @@ struct tracker_run {
 	struct fr_buf records;
 	uint32_t n;
 };
-/* Add a copy of RECORD to RUN. If RUN has no room for it, RUN is flushed first. Returns 0 or a negative
+/* Adds a copy of RECORD to RUN. If RUN has no room for it, RUN is flushed first. Returns 0 or a negative
    errno. */
 int tracker_run_add(struct tracker_run *run, const struct perf_event_header *record);
-/* Write the records of RUN to the file, and to the models and the ring as described above. RUN is empty
+/* Writes the records of RUN to the file, and to the models and the ring as described above. RUN is empty
    afterwards. Returns 0 or a negative errno. */
 int tracker_run_flush(struct tracker_run *run);
-/* Call it after RECORDS were written to the file. Reads the build-ids of the files that RECORDS map, and
-   calls config.observe(). */
+/* Call this function after RECORDS were written to the file. Reads the build-ids of the files that RECORDS
+   map, and calls config.observe(). */
 void tracker_observe(struct fr_tracker *t, const void *records, size_t len);
 
-/* tracker_adopt.c: read both models from the file of the previous instance, and prepare the file for more
-   records. Returns false if the file belongs to another recording or cannot be read. In this case the
+/* tracker_adopt.c: reads both models from the file of the previous instance, and prepares the file for more
+   records. Returns false if the file belongs to another recording or cannot be read. In this case, the
    function has replaced the file (or has removed its records), and the models are empty. */
 bool tracker_adopt(struct fr_tracker *t);
-/* If fr_tracker_set_session() has set a session, use this session from now on and describe it in the file. */
+/* If fr_tracker_set_session() has set a session, uses this session from now on and describes it in the
+   file. */
 void tracker_update_session(struct fr_tracker *t);
-/* Append a description of the side-band events to the file: their attributes and ids. The description has the
-   ids that are not in KNOWN. If KNOWN is NULL, the description has all ids. */
+/* Appends a description of the side-band events to the file: their attributes and ids. The description has
+   the ids that are not in KNOWN. If KNOWN is NULL, the description has all ids. */
 void tracker_describe(struct fr_tracker *t, const struct fr_session *known);
 
 /* tracker_scan.c: the first scan, whose records have time 0. Returns 0; or a negative errno, with a message
@@ -169,10 +170,10 @@ int tracker_scan_first(struct fr_tracker *t, struct fr_diag *d);
    ended the scan. Third, tracker_scan_settle() below ends the scan. */
 void tracker_scan_freeze(struct fr_tracker *t);
 int tracker_scan_read(struct fr_tracker *t);
-/* If /proc has been read and the head model can reach the time of the scan, write EXITs for the processes
-   that are gone, and end the scan. Otherwise do nothing. */
+/* If /proc has been read and the head model can reach the time of the scan, writes EXITs for the processes
+   that are gone, and ends the scan. Otherwise does nothing. */
 void tracker_scan_settle(struct fr_tracker *t);
-/* If a scan is not over yet, end it. This unfreezes the ring. */
+/* If a scan is not over yet, ends it. This unfreezes the ring. */
 void tracker_scan_end(struct fr_tracker *t);
 
 /* tracker_modules.c: tracker_modules_remember() stores which modules are loaded now. tracker_modules_check()
@@ -180,15 +181,15 @@ void tracker_scan_end(struct fr_tracker *t);
 void tracker_modules_remember(struct fr_tracker *t);
 void tracker_modules_check(struct fr_tracker *t, uint64_t now_ns);
 
-/* tracker_compact.c: do the next step of the compaction. If no compaction runs, begin a compaction if it is
-   due. */
+/* tracker_compact.c: does the next step of the compaction. If no compaction runs, begins a compaction if it
+   is due. */
 void tracker_compact(struct fr_tracker *t, uint64_t now_ns);
-/* If a checkpoint is being written, abandon the compaction. Call it before the head model changes, because a
-   checkpoint must show the head model of one time; and when the session has changed. */
+/* If a checkpoint is being written, abandons the compaction. Call this function before the head model
+   changes, because a checkpoint must show the head model of one time; and when the session has changed. */
 void tracker_compact_stop_writing(struct fr_tracker *t);
-/* Store the time and the size of the file. tracker_compact() compares them with later values to decide
-   whether a compaction is due. Call it after the first records of the file were written. */
+/* Stores the time and the size of the file. tracker_compact() compares them with later values to decide
+   whether a compaction is due. Call this function after the first records of the file were written. */
 void tracker_compact_init(struct fr_tracker *t, uint64_t now_ns);
 
-/* tracker.c: process the messages in both queues. Returns whether there were any. */
+/* tracker.c: processes the messages in both queues. Returns whether there were any. */
 bool tracker_pump(struct fr_tracker *t);

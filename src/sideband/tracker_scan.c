@@ -2,7 +2,7 @@
 /*
  * Scans of the machine. The records of the first scan have time 0 and go into the file and directly into both
  * models. A later scan repairs a loss. The records of a later scan have the time of its start, and go into
- * the file, the head model and the ring. During a later scan the ring is frozen: no new chunk gets a low
+ * the file, the head model and the ring. During a later scan, the ring is frozen: no new chunk gets a low
  * watermark later than this time. The freeze ends when the EXITs are written, or the scan has failed.
  * docs/design/32 gives the reasons.
  *

@@ -105,8 +105,8 @@ struct fr_trigger *fr_trigger_find_named(const struct fr_triggers *t, const char
 	return g;
 }
 
-/* Reports the end of an attempt to arm G. If R >= 0, G is armed. If R < 0, G is not armed, and D
-   has the reason. */
+/* Reports the end of an attempt to arm G. If R >= 0, G is armed. If R < 0, G is not armed, and D has the
+   reason. */
 static void report_attempt(struct fr_triggers *t, struct fr_trigger *g, int r, struct fr_diag *d)
 {
 	if (r >= 0) {

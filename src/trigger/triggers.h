@@ -141,8 +141,8 @@ void fr_triggers_set_dump_file(struct fr_triggers *t, uint64_t id, const char *f
 size_t fr_triggers_count(const struct fr_triggers *t);
 size_t fr_triggers_count_arming(const struct fr_triggers *t); /* triggers in state FR_TRIGGER_ARMING */
 void fr_triggers_get_info(struct fr_triggers *t, size_t i, struct fr_trigger_info *ret);
-/* Returns decision I, counted from the newest (0); or NULL if there are fewer decisions. The pointer is
-   valid until the next decision. */
+/* Returns decision I, counted from the newest (0); or NULL if there are fewer decisions. The pointer is valid
+   until the next decision. */
 const struct fr_decision *fr_triggers_get_decision(const struct fr_triggers *t, size_t i);
 
 /* Returns a copy of the token bucket. */
