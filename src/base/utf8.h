@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Returns the length of the UTF-8 sequence at the begin of S. S has LEN bytes, at least 1. Returns 0 if the
+/* Returns the length of the UTF-8 sequence at the start of S. S has LEN bytes, at least 1. Returns 0 if the
    sequence is invalid by RFC 3629 (also if it is not the shortest form, a surrogate, or above U+10FFFF). */
 size_t fr_utf8_sequence(const uint8_t *s, size_t len);
 

@@ -124,7 +124,7 @@ static __always_inline int fr_begin_handler(void *map)
 	return 0;
 }
 
-/* Returns the run time of the handler; or 0 if the run time is below the threshold, or if the begin of the
+/* Returns the run time of the handler; or 0 if the run time is below the threshold, or if the start of the
    handler is unknown. */
 static __always_inline __u64 fr_end_handler(void *map, __u64 now)
 {

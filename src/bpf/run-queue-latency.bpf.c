@@ -5,7 +5,7 @@
  *
  * The kernel keeps sched_info.last_queued, the time when the task came into this CPU's queue. The kernel
  * resets this time after the tracepoint sched_switch, so the program for sched_switch can read it. In two
- * cases, the time is not the begin of the wait: the kernel moved the task to another CPU's queue while the
+ * cases, the time is not the start of the wait: the kernel moved the task to another CPU's queue while the
  * task waited, or while the task slept (docs/design/73). The probe handles both cases.
  */
 #include <linux/bpf.h>
@@ -56,7 +56,7 @@ static __always_inline void fire(struct task_struct *next, __u64 wait)
 	__u64 moved = moved_asleep[(__u32)next->pid & (SLOTS - 1)];
 	struct flightrec_subject s;
 
-	/* It is possible that `queued` is the time of a move during the task's sleep, and not the begin of a
+	/* It is possible that `queued` is the time of a move during the task's sleep, and not the start of a
 	   wait. So ignore a wait that begins less than MOVE_NS before or after this move. */
 	if (moved && queued - moved + MOVE_NS < 2 * MOVE_NS)
 		return;

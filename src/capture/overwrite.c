@@ -39,7 +39,7 @@ static void copy_from(const struct fr_ring *r, uint64_t head, uint8_t *copy, uin
 	memcpy(copy + before_end, r->data, len - before_end);
 }
 
-/* The copy has LEN bytes of the ring, from HEAD on. Returns the number of bytes at the begin of the copy that
+/* The copy has LEN bytes of the ring, from HEAD on. Returns the number of bytes at the start of the copy that
    are valid, because the kernel surely did not overwrite them in the ring during the copy. */
 static uint64_t count_valid(const struct fr_ring *r, uint64_t head, uint64_t len)
 {

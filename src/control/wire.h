@@ -23,7 +23,7 @@
 struct fr_wire_reader {
 	struct fr_buf in;
 	size_t max;	/* the longest message: FR_WIRE_MAX_CALL or FR_WIRE_MAX_REPLY */
-	size_t scanned; /* this many bytes at the begin of `in` have no NUL */
+	size_t scanned; /* this many bytes at the start of `in` have no NUL */
 };
 
 void fr_wire_reader_deinit(struct fr_wire_reader *r);

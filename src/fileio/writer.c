@@ -254,7 +254,7 @@ static int finish(struct fr_writer *w, const void *head, size_t len)
 	if (!first_is_written && len)
 		memcpy(w->current->data, head, len);
 	r = write_current(w);
-	/* The first block must have been written before its begin is overwritten. */
+	/* The first block must have been written before its start is overwritten. */
 	if (r == 0)
 		r = wait_all(w);
 	if (r == 0 && first_is_written && len)

@@ -28,7 +28,7 @@ struct fr_writer {
 	struct fr_writer_block *current;
 	size_t fill;	    /* bytes in the current block */
 	uint64_t bytes;	    /* appended bytes */
-	uint64_t allocated; /* number of bytes from the begin of the file that fallocate() has allocated */
+	uint64_t allocated; /* number of bytes from the start of the file that fallocate() has allocated */
 	uint64_t allocate_step;
 	bool allocate;
 	uint8_t head[FR_WRITER_ALIGN]; /* a copy of the first bytes of the file, for fr_writer_finish() */

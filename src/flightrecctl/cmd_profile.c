@@ -57,7 +57,7 @@ static int profiles_init(struct profiles *ret, struct fr_diag *d)
 	return 0;
 }
 
-/* Reads the first line of the profile NAME into RET, without the "# " at the begin of the line. */
+/* Reads the first line of the profile NAME into RET, without the "# " at the start of the line. */
 static void describe_profile(const char *name, char *ret, size_t size)
 {
 	char path[PATH_MAX], line[256] = "";

@@ -109,7 +109,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *ctx)
 	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
-/* Opens what the main loop handles from the begin of a start on: signals and the control socket. */
+/* Opens what the main loop handles even before recording has begun: signals and the control socket. */
 static int open_loop(struct fr_daemon *m, struct fr_diag *d)
 {
 	static const int signals[] = {SIGUSR1, SIGUSR2, SIGTERM, SIGINT, SIGHUP};

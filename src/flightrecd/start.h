@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The start. The main loop handles signals and the control socket from the begin of the start on, while the
- * thread fr-start opens the parts. On a large or busy machine, it takes seconds to open the parts, because
+ * The start of the recording. The thread fr-start opens the parts. Meanwhile, the main loop already handles
+ * signals and the control socket. On a large or busy machine, it takes seconds to open the parts, because
  * fr-start reads each process and takes the memory of the ring.
  *
  *   main      loop: signals wait, `status` answers, other calls wait ───► begin_recording(): READY=1

@@ -393,7 +393,7 @@ void fr_history_end_round(struct fr_history *h)
 		put_bytes(&h->samples, &fr_finished_round, sizeof(fr_finished_round));
 		h->flush_seq = h->seq;
 	}
-	/* The round has drained all records that were in the kernel rings at its begin. So the image has all
+	/* The round has drained all records that were in the kernel rings at its start. So the image has all
 	   records up to SINCE_NS of this round. */
 	atomic_store_explicit(&h->image->drained_ns, h->since_ns[0], memory_order_release);
 	fr_unlock(&h->lock);

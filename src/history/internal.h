@@ -53,7 +53,7 @@ struct fr_history {
 	uint64_t low_watermark_ns; /* low watermark of the open chunk */
 	uint64_t since_ns[2];	   /* SINCE_NS of the newest round [0], and of the round before it [1] */
 	uint64_t frozen_ns;	   /* 0: not frozen */
-	uint64_t round_seq;	   /* sequence number of the chunk that was open at the begin of the round */
+	uint64_t round_seq;	   /* sequence number of the chunk that was open at the start of the round */
 	uint64_t flush_seq;	   /* sequence number of the chunk that has the newest FINISHED_ROUND */
 	uint64_t last_ns;	   /* time of the newest sample that was ever appended */
 	uint64_t chunks_dropped, samples_dropped, sideband_dropped;

@@ -117,7 +117,7 @@ static int resolve_overlaps(struct jit_code *c)
 		const uint64_t *first = bsearch(&v[line].addr, bounds, n_bounds, sizeof(*bounds), by_value);
 		size_t i = find_free(next, (size_t)(first - bounds));
 
-		/* The last bound is the end of a function and not the begin of another function, so it never
+		/* The last bound is the end of a function and not the start of another function, so it never
 		   gets an owner. */
 		for (; bounds[i] < end; i = find_free(next, i)) {
 			owner[i] = (uint32_t)line + 1;

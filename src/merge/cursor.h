@@ -42,8 +42,8 @@ struct fr_cursor_run {
 struct fr_cursor;
 
 /* Makes a cursor. READER is borrowed. The records that come before the first sample and before the first
-   FINISHED_ROUND of a file are the initial state of the file: they describe the processes at its begin.
-   KNOWN_FROM and KNOWN_TO (ns) are the begin and the end of the time that another file covers. They are 0 if
+   FINISHED_ROUND of a file are the initial state of the file: they describe the processes at its start.
+   KNOWN_FROM and KNOWN_TO (ns) are the start and the end of the time that another file covers. They are 0 if
    there is no such file. The cursor skips the initial state up to the first record with a time outside of
    KNOWN_FROM … KNOWN_TO. Records without a time are not skipped. Returns 0 or -ENOMEM. */
 int fr_cursor_new(struct fr_reader *reader, uint64_t known_from, uint64_t known_to, struct fr_cursor **ret);

@@ -45,8 +45,8 @@ static bool covers(const struct fr_input *in, uint64_t time_ns)
 
 /* Finds the time for which an input may skip its initial state (cursor.h), because another input of the same
    recording covers this time. Auxiliary files (perf.data.auxiliary*) are the inputs in pipe format.
-   - A dump may skip its initial state if an auxiliary file covers its begin without a gap.
-   - An auxiliary file may skip its initial state if a dump covers its begin. After a compaction (flightrecd
+   - A dump may skip its initial state if an auxiliary file covers its start without a gap.
+   - An auxiliary file may skip its initial state if a dump covers its start. After a compaction (flightrecd
      has replaced the file by a shorter file), an auxiliary file begins with records of all processes. In the
      output, these records would begin the processes a second time in the middle of the dump, and a reader
      would forget what only the dump says about the processes. */

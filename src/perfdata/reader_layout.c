@@ -38,7 +38,7 @@ void fr_layout_from_attr(const struct perf_event_attr *attr, struct fr_layout *r
 	static const uint64_t fields[] = {PERF_SAMPLE_IDENTIFIER, PERF_SAMPLE_IP, PERF_SAMPLE_TID,
 		PERF_SAMPLE_TIME, PERF_SAMPLE_ADDR, PERF_SAMPLE_ID, PERF_SAMPLE_STREAM_ID, PERF_SAMPLE_CPU,
 		PERF_SAMPLE_PERIOD};
-	/* In the order from the end of a record to its begin. */
+	/* In the order from the end of a record to its start. */
 	static const uint64_t tail_fields[] = {PERF_SAMPLE_IDENTIFIER, PERF_SAMPLE_CPU, PERF_SAMPLE_STREAM_ID,
 		PERF_SAMPLE_ID, PERF_SAMPLE_TIME, PERF_SAMPLE_TID};
 	uint64_t tail_type = attr->sample_id_all ? attr->sample_type : 0;

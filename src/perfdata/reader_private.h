@@ -64,7 +64,7 @@ struct fr_reader {
 	ZSTD_inBuffer packed;
 	uint64_t compressed_at;
 	bool in_frame;	     /* a zstd frame has begun and has not ended */
-	bool continues;	     /* the value of in_frame at the begin of this COMPRESSED record */
+	bool continues;	     /* the value of in_frame at the start of this COMPRESSED record */
 	bool wait_for_frame; /* after damage: skip COMPRESSED records until one begins a frame */
 	uint8_t *raw;
 	size_t raw_start, raw_len;

@@ -34,7 +34,7 @@ static enum fr_budget_verdict above(struct fr_budget *b)
 	return FR_BUDGET_EXHAUSTED;
 }
 
-/* Returns the verdict after a window in which at most half of the budget was used. SINCE_NS is the begin of
+/* Returns the verdict after a window in which at most half of the budget was used. SINCE_NS is the start of
    the window. */
 static enum fr_budget_verdict quiet(struct fr_budget *b, uint64_t since_ns, uint64_t now_ns)
 {

@@ -111,7 +111,7 @@ static struct fr_capture_ops drain_ops(struct fr_recorder *r)
 	return (struct fr_capture_ops){on_sideband, on_samples, r, fr_history_append_max(r->config.history)};
 }
 
-/* Runs a round. BEGIN_NS is a time at or before the begin of the round. */
+/* Runs a round. BEGIN_NS is a time at or before the start of the round. */
 static void run_round(struct fr_recorder *r, uint64_t begin_ns)
 {
 	const struct fr_capture_ops ops = drain_ops(r);
@@ -360,10 +360,10 @@ struct switching {
 };
 
 /* Cuts over from the kernel rings of the old capture to the kernel rings of the new capture. The cut-over
-   time is the begin of a last round over the old rings. Records that are taken from the new rings are at most
+   time is the start of a last round over the old rings. Records that are taken from the new rings are at most
    FR_CUTOVER_NEAR_NS older than the cut-over time. So no record in a frame, or in a later frame, is older
    than the frame's low watermark: for the low watermarks, each round allows for records that are IN_FLIGHT_NS
-   older than its begin, and IN_FLIGHT_NS is larger than FR_CUTOVER_NEAR_NS. */
+   older than its start, and IN_FLIGHT_NS is larger than FR_CUTOVER_NEAR_NS. */
 static int switch_capture(struct fr_recorder *r, void *ctx)
 {
 	const struct fr_capture_ops ops = drain_ops(r);

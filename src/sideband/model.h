@@ -32,7 +32,7 @@ int fr_model_apply(struct fr_model *m, const struct perf_event_header *record);
 int fr_model_write(const struct fr_model *m, uint64_t time_ns, uint64_t id, struct fr_buf *ret);
 
 /* The position in the model at which the next fr_model_write_some() begins. If all members are zeros, this is
-   the begin of the model. */
+   the start of the model. */
 struct fr_model_cursor {
 	int part;	/* part of the model; 0: the first part */
 	const void *at; /* the next element of this part */

@@ -2,9 +2,9 @@
 """Checks that stock perf shows the right name and function for each sample of a program.
 
 The programs in tests/load/matrix run in phases. In a phase, one thread runs one function. The program prints each phase: the
-thread, its name, its function, the begin and the end. A sample within a phase must have the phase's name as its comm. If the
+thread, its name, its function, the start and the end. A sample within a phase must have the phase's name as its comm. If the
 rule of the phase is "leaf", the innermost user frame of the sample must be one of the symbols of the phase. If the rule is
-"kernel", the innermost frame must have a name. A sample near the begin or end of a phase, or outside all phases (during an
+"kernel", the innermost frame must have a name. A sample near the start or end of a phase, or outside all phases (during an
 exec, in the dynamic loader), must have a name that the thread had before or after the sample.
 """
 import bisect

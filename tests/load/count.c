@@ -14,7 +14,7 @@
 
 #define BATCH 256
 
-/* The longest time from the begin of a batch of 256 numbers to the begin of the next batch. */
+/* The longest time from the start of a batch of 256 numbers to the start of the next batch. */
 static uint64_t longest_ns;
 
 FR_LOAD_FRAME static uint64_t frtest_count(uint64_t ns, useconds_t pause)

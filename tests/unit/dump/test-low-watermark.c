@@ -76,7 +76,7 @@ static void exec_new_name(struct machine *m, struct fr_buf *sideband, unsigned i
 	ev_comm(sideband, m->now, FIRST_PID + (pid_t)i, FIRST_PID + (pid_t)i, name, exec);
 }
 
-/* Make one record on a random CPU: a sample, the begin or the end of a process, or an exec. An exec gives its
+/* Make one record on a random CPU: a sample, the start or the end of a process, or an exec. An exec gives its
    process a new name. */
 static void step_machine(struct machine *m)
 {
@@ -233,7 +233,7 @@ static void collect_records(struct machine *m, struct fr_snapshot *s, struct fr_
 	}
 }
 
-/* Make a round, and read a dump of all records up to the begin of this round. Later records of the round do
+/* Make a round, and read a dump of all records up to the start of this round. Later records of the round do
    not count, because side-band for them can still be in a kernel ring. */
 static struct reader dump(struct machine *m)
 {

@@ -229,7 +229,7 @@ struct child {
 	pid_t pid;
 	int go;
 	int status;
-	uint64_t ran_ns; /* the time from the begin of child_end() to the end of the child */
+	uint64_t ran_ns; /* the time from the start of child_end() to the end of the child */
 };
 
 /* Starts a child, which will call RUN and then exit with 0. Its name becomes NAME, unless NAME is NULL. */
