@@ -7,8 +7,8 @@
 #include "../perfdata/synth.h"
 #include "merge/merge.h"
 
-#define SCENE_ID                                                                                             \
-	900 /* the first event id of the session. This id and the next id are ids of sampled events */
+/* The first event id of the session. This id and the next id are ids of sampled events. */
+#define SCENE_ID 900
 #define SCENE_AUX_ID (SCENE_ID + 2)
 
 struct scene {
