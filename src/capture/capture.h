@@ -25,10 +25,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Tries out whether a recording that asks for build-ids disturbs other recorders, because this kernel then
-   changes their MMAP2 records (docs/design/10). Returns 1 if the kernel changes the records; 0 if it does
-   not; or a negative errno if the trial failed (-EINVAL or -E2BIG: the kernel does not know attr.build_id).
-   Any thread is allowed to call this function. */
+/* Tests whether this kernel has a fault: if one recording asks for build-ids, some kernels also change the
+   MMAP2 records of other recordings (docs/design/10). Returns 1 if the kernel changes the records; 0 if it
+   does not; or a negative errno if the trial failed (-EINVAL or -E2BIG: the kernel does not know
+   attr.build_id). Any thread is allowed to call this function. */
 int fr_capture_build_ids_leak(void);
 /* Returns the pid of another process that has perf events open; 0 if this process sees no such process. Reads
    /proc/PID/fd of all processes. */
@@ -71,10 +71,10 @@ uint64_t fr_capture_frequency(const struct fr_capture *c);
 /*
  * Changes the frequency of each event to its configured frequency divided by DIVISOR, but at least 1 Hz. Does
  * not change events with a period. A task that has inherited an event keeps the previous frequency of the
- * event. The attrs in files keep the configured frequency. Samples of cpu-clock and task-clock contain a
- * period. The kernel does not adjust this period, so it still belongs to the configured frequency. Makes one
- * system call for each event and CPU. Returns 0; or a negative errno, with a message in D. On an error, the
- * function sets the previous frequencies again. Do not call this function on the recorder thread.
+ * event. The attrs that are written into files still have the configured frequency. Samples of cpu-clock and
+ * task-clock contain a period, which the kernel does not adjust: it is still 1 / configured frequency. Makes
+ * one system call for each event and CPU. Returns 0; or a negative errno, with a message in D. On an error,
+ * the function sets the previous frequencies again. Do not call this function on the recorder thread.
  */
 int fr_capture_set_divisor(struct fr_capture *c, unsigned divisor, struct fr_diag *d);
 
@@ -122,8 +122,8 @@ uint64_t fr_capture_sideband_lost(const struct fr_capture *c);
 
 size_t fr_capture_n_events(const struct fr_capture *c);
 const char *fr_capture_event_name(const struct fr_capture *c, size_t event_index);
-/* The number of CPUs with side-band. The first fr_capture_n_sampled_cpus() of these CPUs also have the other
-   events. */
+/* fr_capture_n_cpus() returns the number of CPUs whose side-band is recorded. fr_capture_n_sampled_cpus()
+   returns how many of these CPUs also have the other events: those with the lowest indexes. */
 size_t fr_capture_n_cpus(const struct fr_capture *c);
 size_t fr_capture_n_sampled_cpus(const struct fr_capture *c);
 int fr_capture_cpu_number(const struct fr_capture *c, size_t cpu_index);

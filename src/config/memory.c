@@ -16,9 +16,11 @@
 
 #define FILE_MAX (64u << 10)
 #define MIB (1ULL << 20)
-/* Memory that the recorder needs in addition to the ring: codec, queues, process models, blocks of a dump. */
+/* Memory that the recorder needs in addition to the ring: for the codec, the queues, the process models (what
+   is known of all processes) and the blocks of a dump. */
 #define RESERVE (32 * MIB)
-/* Memory that a resize needs in addition to the size of the larger of the two rings (history/history.h). */
+/* While a resize moves the frames from the old ring to the new ring, both rings together need the memory of
+   the larger ring, and at most this much more (history/history.h). */
 #define RESIZE (16 * MIB)
 /* 1/MARGIN of all memory stays free, for other programs and for later growth. */
 #define MARGIN 16
@@ -61,7 +63,7 @@ static uint64_t read_number(const char *directory, const char *name)
 struct hierarchy {
 	const char *controllers, *mount; /* the controllers, as in /proc/self/cgroup; the mount point */
 	const char *limits[2], *used;
-	const char *cache[2]; /* keys in memory.stat: page cache that the kernel can drop, without tmpfs */
+	const char *cache[2]; /* keys in memory.stat: droppable page cache, which does not include tmpfs */
 };
 
 static const struct hierarchy hierarchies[] = {
@@ -108,9 +110,9 @@ static void look_at_group(struct fr_memory *m, const char *directory, const stru
 	snprintf(m->group, sizeof(m->group), "%.*s", (int)sizeof(m->group) - 1, directory);
 }
 
-/* Takes the limits of the control group `group` and of its parents into account. In a container, this group
-   can have no directory, because /proc can show the name that the group has outside of the container. A
-   missing directory sets no limit. */
+/* Takes the limits of the control group `group` and of its parents into account. In a container,
+   it is possible that the directory of this group is missing, because /proc can show the name that the group
+   has outside of the container. A missing directory sets no limit. */
 static void look_at_groups(
 	struct fr_memory *m, const char *root, const struct hierarchy *h, const char *group)
 {
@@ -189,7 +191,7 @@ int fr_memory_check_ring(
 		return 0;
 	if (largest >= MIB)
 		snprintf(hint, sizeof(hint), "%lluM would fit%s", (unsigned long long)(largest / MIB),
-			by_group ? "; or raise MemoryMax= of the unit as well" : "");
+			by_group ? "; for a larger ring, also raise MemoryMax= of the unit" : "");
 	return fr_fail(d, -ENOMEM, hint, "%s: a ring of %s does not fit: %s of %s are free in %s",
 		origin ? origin : "RingSize=", fr_size_format(bytes, size),
 		fr_size_format(by_group ? m->free : m->available, free),

@@ -154,10 +154,11 @@ static void refuse_access(struct fr_connection *c, struct fr_call *call, const s
 	const struct fr_server *s = c->server;
 	const char *group = s->config.group ? s->config.group : "", *verb = strrchr(method->name, '.') + 1;
 	struct fr_diag d = {0};
-	char hint[256] = "run it as root";
+	char hint[256] = "run this command as root";
 
 	if (s->group != (gid_t)-1 && method->access == FR_ACCESS_GROUP)
-		snprintf(hint, sizeof(hint), "run it as root or as a member of the group '%.128s'", group);
+		snprintf(hint, sizeof(hint), "run this command as root or as a member of the group '%.128s'",
+			group);
 	if (c->access >= FR_ACCESS_GROUP)
 		fr_fail(&d, -EPERM, hint,
 			"%s is for root alone; user %u is a member of the group '%.128s', which may read and "

@@ -27,20 +27,21 @@ struct fr_client {
 static int explain_no_permission(const char *path, struct fr_diag *d)
 {
 	const struct group *g = NULL;
-	char hint[256] = "run it as root";
+	char hint[256] = "run this command as root";
 	struct stat st;
 
 	if (stat(path, &st) == 0 && (st.st_mode & 0060) && st.st_gid != 0)
 		g = getgrgid(st.st_gid);
 	if (g)
-		snprintf(hint, sizeof(hint), "run it as root or as a member of the group '%.128s'",
+		snprintf(hint, sizeof(hint), "run this command as root or as a member of the group '%.128s'",
 			g->gr_name);
 	return fr_fail(d, -EACCES, hint, "not permitted to talk to flightrecd at %s", path);
 }
 
 static int explain_no_connection(const char *path, int code, struct fr_diag *d)
 {
-	static const char start[] = "run 'systemctl start flightrecd', or give the --socket of one that runs";
+	static const char start[] =
+		"run 'systemctl start flightrecd', or name the socket of a running flightrecd with --socket";
 
 	switch (code) {
 	case -ENOENT:
@@ -220,13 +221,13 @@ static int remote_error(const struct fr_wire_reply *reply, const char *method, s
 	if (what)
 		return fr_fail(d, code, hint, "%s", what);
 	if (!strncmp(reply->error, "org.varlink.service.", strlen("org.varlink.service.")))
-		return fr_fail(d, code, "check that flightrecd has the same version",
+		return fr_fail(d, code, "check that this program and flightrecd have the same version",
 			"flightrecd refused the call of %s: %s", method, reply->error);
 	return fr_fail(d, code, NULL, "flightrecd answered with the error %s", reply->error);
 }
 
-/* Receives one reply. RET points into *RET_MESSAGE, which the caller deletes, also on failure. Returns 0; or
-   a negative errno, with a message in D, also if the reply is an error. */
+/* Receives one reply. RET points into *RET_MESSAGE, which the caller deletes, also on failure. Returns 0. If
+   there is no reply, or if the reply is an error, returns a negative errno, with a message in D. */
 static int receive_reply(struct fr_client *c, const char *method, uint64_t deadline_ns, cJSON **ret_message,
 	struct fr_wire_reply *ret, struct fr_diag *d)
 {

@@ -65,7 +65,7 @@ void fr_dumper_finish(struct fr_dumper *p, struct fr_dump_job *job, bool counted
 	if (counted)
 		p->queued--;
 	if (job->kind != FR_JOB_DUMP || (job->code >= 0 && job->outcome != FR_OUTCOME_RESCUED))
-		p->retry_now = true; /* this job may have made room for the kept dump */
+		p->retry_now = true; /* this job can have made room on the disk for the kept dump */
 	(void)!write(p->done_fd, &one, sizeof(one));
 	fr_unlock(&p->lock);
 }

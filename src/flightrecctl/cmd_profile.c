@@ -2,9 +2,9 @@
 
 /*
  * A profile is a file NAME.conf in FR_PROFILE_DIR that says what to record. The package installs the
- * profiles. The first line of the file describes the profile. To set a profile, the verb creates a link to
- * the profile among the drop-ins of the configuration (for NO_PROFILE, it removes the link). So all programs
- * that read the configuration read the profile, too.
+ * profiles. The first line of the file describes the profile. `flightrecctl profile NAME` sets a profile: it
+ * creates a symbolic link to the profile in the drop-in directory of the configuration. For NO_PROFILE, it
+ * removes the link. So all programs that read the configuration read the profile, too.
  */
 
 #include "flightrecctl/ctl.h"
@@ -215,10 +215,11 @@ static int run(void)
 }
 
 static const struct ctl_option options[] = {
-	{"no-reload", 0, NULL, "set it for the next start or reload only", CTL_FLAG, &no_reload, 0, 0},
+	{"no-reload", 0, NULL, "do not reload: the profile takes effect at the next start or reload",
+		CTL_FLAG, &no_reload, 0, 0},
 	{0},
 };
 
 CTL_VERB(profile, CTL_RECORDER, "profile", "[NAME]",
-	"list the profiles and show which is set; NAME: set it, and reload", .most_args = 1,
+	"list the profiles and show which is set; with NAME, set this profile and reload", .most_args = 1,
 	.options = options, .run = run);

@@ -82,10 +82,10 @@ static void print_tokens(const cJSON *reply)
 
 	if (!(burst > 0 && burst < 0x1p31) || !(interval > 0 && interval < 0x1p63))
 		return;
-	printf("%u of %.0f dumps in %s are left to the triggers", (unsigned)FR_MIN(tokens, burst), burst,
+	printf("triggers may still make %u of %.0f dumps in %s", (unsigned)FR_MIN(tokens, burst), burst,
 		ctl_ns(reply, "interval_ns"));
 	if (ctl_number(reply, "next_token_ns") > 0)
-		printf("; the next comes in %s", ctl_ns(reply, "next_token_ns"));
+		printf("; one more is permitted after %s", ctl_ns(reply, "next_token_ns"));
 	putchar('\n');
 }
 
@@ -181,8 +181,8 @@ static int run_disable(void)
 }
 
 CTL_VERB(triggers, CTL_TRIGGERS, "triggers", NULL,
-	"each trigger: its state, last value, how often it fired and why it did not", .pages = true,
-	.run = run_triggers);
+	"list the triggers: state, last value, how often each fired, and why others were suppressed",
+	.pages = true, .run = run_triggers);
 
 CTL_VERB(test_trigger, CTL_TRIGGERS, "test-trigger", "NAME",
 	"dump as if this trigger had fired, and print the dump's number", .least_args = 1, .most_args = 1,

@@ -58,8 +58,8 @@ static int read_sidecar(const char *path, cJSON **ret, struct fr_diag *d)
 	r = fr_wire_parse((const char *)text.data, text.len, ret, d);
 	if (r < 0 && d) {
 		fr_diag_prefix(d, "%s", sidecar);
-		snprintf(d->hint, sizeof(d->hint), "try `flightrecctl report %s`: the dump may be whole",
-			path);
+		snprintf(d->hint, sizeof(d->hint),
+			"the dump itself may be intact: try `flightrecctl report %s`", path);
 	}
 	return r;
 }
@@ -80,7 +80,7 @@ int ctl_dump_read(const char *path, cJSON **ret, struct fr_diag *d)
 	return 0;
 }
 
-/* Lists the dumps and merged files in DIRECTORY, oldest first. */
+/* Lists the dumps, and the files that flightrec-merge has made, in DIRECTORY, oldest first. */
 static int list_files(const char *directory, struct fr_named_file **ret, size_t *ret_n, struct fr_diag *d)
 {
 	_cleanup_close_ int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -108,7 +108,7 @@ static int add_dump(cJSON *array, const char *directory, const char *name)
 	}
 	if (r < 0 || !cJSON_AddItemToArray(array, dump))
 		cJSON_Delete(dump);
-	return r == -ENOENT ? 0 : r; /* the file was removed since it was listed: not an error */
+	return r == -ENOENT ? 0 : r; /* not an error: the file was removed after it was listed */
 }
 
 int ctl_dumps_read(const char *directory, cJSON **ret, struct fr_diag *d)
@@ -207,8 +207,8 @@ char *ctl_dump_objects(const char *path)
 	return access(ids, R_OK) == 0 ? ctl_format("%.*sdebug", len, path) : NULL;
 }
 
-/* Formats the time in the name of the file. If there is no time in the name, as in perf.data, formats the
-   member "time". */
+/* Formats the time that the name of the file contains. If the name has no time (the name "perf.data"),
+   formats the member "time" of DUMP. */
 const char *ctl_format_dump_time(const cJSON *dump, char ret[static FR_UNIT_SIZE])
 {
 	char rfc3339[FR_STAMP_SIZE];

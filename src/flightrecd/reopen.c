@@ -9,14 +9,14 @@
 #include <errno.h>
 
 /* The pause between two attempts to open the events of the recorded cgroup again. If a service crashes in a
-   loop, the events must not be opened in a loop: it takes time to open all events, and each opening adds its
-   ids to all files until the ring has evicted the samples of the opening. */
+   loop, the events must not be opened in a loop, because it takes time to open all events. Opened events also
+   get new ids. All files contain the old ids, too, until the ring has evicted all samples with old ids. */
 #define PAUSE_MIN_NS (10 * FR_NSEC_PER_SEC)
 #define PAUSE_MAX_NS (60 * FR_NSEC_PER_SEC)
 
-/* Drops the closed events to which neither the ring nor the unwritten records of the tracker refer. A dump
-   that is being written does not need these events either: the frames of the dump are pinned, so the ring
-   still has them, and refers to their events. */
+/* Drops the closed events that are no longer used: the ring has no record of them, and neither have the
+   records that the tracker has not written yet. The ring keeps the frames of a dump until the dump has been
+   written, so an event of such a dump is still used. */
 static void drop_closed_events(struct fr_daemon *m)
 {
 	struct fr_history_stats ring;
@@ -28,8 +28,8 @@ static void drop_closed_events(struct fr_daemon *m)
 		&m->recording.session, FR_MIN(ring.low_watermark_ns, tracker.low_watermark_ns));
 }
 
-/* Excludes the threads of the daemon from the recording `next`. Adds the events of which the ring still has
-   samples to the session of `next`. */
+/* Excludes the threads of the daemon from the recording `next`. If the ring still has samples of older
+   events, adds these events to the session of `next`. */
 static int complete(struct fr_daemon *m, struct fr_recording *next, struct fr_diag *d)
 {
 	pid_t tids[FR_OWN_TIDS_MAX];
@@ -43,8 +43,8 @@ static int complete(struct fr_daemon *m, struct fr_recording *next, struct fr_di
 	return 0;
 }
 
-/* Gives the events of both recordings to the tracker, the dumper and the next instance, because the files
-   that they write from now on can have records of both recordings. */
+/* Gives the events of both recordings to the tracker, to the dumper, and to the daemon that runs after a
+   restart. The files that they write after this call can have records of both recordings. */
 static int announce(struct fr_daemon *m, struct fr_recording *next, struct fr_diag *d)
 {
 	const bool strip =
@@ -54,7 +54,7 @@ static int announce(struct fr_daemon *m, struct fr_recording *next, struct fr_di
 	if (r >= 0)
 		r = fr_dumper_set_session(m->dumper, &next->session, strip);
 	if (r < 0)
-		return fr_fail_errno(d, r, NULL, "cannot take over other events");
+		return fr_fail_errno(d, r, NULL, "cannot switch to the newly opened events");
 	fr_session_deinit(&m->recording.session);
 	m->recording.session = next->session;
 	next->session = (struct fr_session){0};
@@ -80,8 +80,8 @@ static void put_in_place(struct fr_daemon *m, struct fr_recording *next)
 	fr_rates_tick(&m->rates, m->recording.capture);
 }
 
-/* Marks the old events as closed. All records of the old events are in the history now, so a dump of later
-   records does not need these events. */
+/* Marks the old events as closed. The old events make no further records, so a dump that has only later
+   records does not need them. */
 static void close_old_events(struct fr_daemon *m)
 {
 	fr_session_close_events(&m->recording.session, fr_monotonic_ns());
@@ -118,7 +118,7 @@ struct reopening {
 	struct fr_recording_config open;
 	char cpus[FR_CPU_LIST_SIZE];
 	struct fr_recording next;
-	enum fr_loss loss; /* the kind of loss that is counted N times */
+	enum fr_loss loss; /* on success, this loss is counted N times */
 	unsigned n;
 	int result;
 	struct fr_diag diag;
@@ -167,7 +167,7 @@ static void report_cgroup(struct fr_daemon *m, struct reopening *x)
 			m->config->cgroup);
 	} else if (!c->failed) {
 		fr_diag_prefix(&x->diag,
-			"the cgroup %s was created again and is not recorded, and it is tried again",
+			"the cgroup %s was created again, but is not recorded yet; flightrecd tries again",
 			m->config->cgroup);
 		fr_log_diag(LOG_ERR, &x->diag, x->result);
 	}

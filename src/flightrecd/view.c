@@ -90,7 +90,8 @@ static void log_compaction(struct fr_daemon *m)
 	fr_tracker_stats(m->tracker, &s);
 	if (s.compaction_errno && s.compaction_errno != m->compaction_reported)
 		fr_log(LOG_WARNING,
-			"perf.data.auxiliary grows, because it cannot be compacted: %s; it is tried again",
+			"perf.data.auxiliary grows, because it cannot be compacted: %s; flightrecd tries "
+			"again",
 			strerror(s.compaction_errno));
 	m->compaction_reported = s.compaction_errno;
 }

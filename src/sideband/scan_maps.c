@@ -92,7 +92,7 @@ static void describe_file(struct scan *s, int pid_fd, const struct map *m, struc
 	}
 }
 
-/* If M is memory without a file, gives it the name that such memory has in the kernel's records. */
+/* If M is memory without a file, gives M the name that the kernel uses for such memory in MMAP2 records. */
 static void name_anonymous(struct map *m)
 {
 	bool huge = has_prefix(m->name, "/anon_hugepage");

@@ -105,9 +105,9 @@ def fake_perf(tmp_path):
 
 
 @pytest.mark.parametrize("verb", ["report", "script"])
-def test_perf_is_given_the_file_and_its_options(dumps, fake_perf, verb):
-    """The dump can be given as nothing, `latest`, its name, its path, or the path of its JSON. The exit code is that of
-    perf."""
+def test_the_file_and_the_options_are_passed_to_perf(dumps, fake_perf, verb):
+    """The user can name the dump by `latest`, its name, its path, or the path of its JSON. Without an argument, the newest
+    dump is used. The exit code is that of perf."""
     newest = dumps / f"perf.data.sample.{STAMP}"
     for words in ([], ["latest"], [newest.name], [str(newest)], [f"{newest}.json"]):
         r = ctl(verb, *words, "-D", dumps, "--", "-F", "time", PATH=str(fake_perf))
@@ -125,7 +125,7 @@ def test_perf_that_is_not_installed(dumps, tmp_path):
 
 
 def test_list_and_info_show_merged_files(recorder, state_dir):
-    """`list` and `info` show the merged files of the last two stops."""
+    """`stop --merge` makes a merged file. `list` and `info` show the merged files of two such stops."""
     n = []
     for reason in ("first", "second"):
         d = recorder("-e", "cpu-clock", "-F", "999", "-M", "4M")
@@ -180,7 +180,7 @@ def test_a_member_of_the_group_makes_a_private_copy(recorder, open_dir):
     for target in (home, "/dev/null", home / "no" / "such", open_dir / "x", state):
         r = dump("-o", target)
         assert r.code > 0 and not d.samples(), (target, r)
-        assert len(r.err.splitlines()) > 1, f"the message has a next step: {r.err}"
+        assert len(r.err.splitlines()) > 1, f"the message does not say what to do next: {r.err}"
     copy.write_text("older")
     r = dump("-o", "mine.data")
     assert (r.code, r.out) == (0, "mine.data\n"), r
@@ -198,10 +198,10 @@ def test_a_member_of_the_group_makes_a_private_copy(recorder, open_dir):
     p.terminate()
     assert p.wait(60) == -signal.SIGTERM
     d.stop()
-    assert run(*as_user(), "perf", "script", "-i", copy).code == 0, "without -f"
+    assert run(*as_user(), "perf", "script", "-i", copy).code == 0, "perf refuses the copy: the option -f is needed"
 
 
-def test_a_recorder_of_a_person_does_not_arm_the_triggers_of_the_service(tmp_path, state_dir):
+def test_a_recorder_that_a_person_starts_does_not_arm_the_triggers_of_the_service(tmp_path, state_dir):
     """A recorder that a person starts beside the service knows the triggers of the configuration in /etc, but arms only the
     triggers that --trigger= names. If the person gives --config=, it arms all triggers of that file."""
     etc = [tmp_path / x for x in ("upper", "work")]
@@ -247,7 +247,8 @@ COMPRESSED = {81, 83}  # PERF_RECORD_COMPRESSED, PERF_RECORD_COMPRESSED2
 def test_a_dump_without_compression(recorder, tmp_path):
     """--no-compression makes a dump for readers that do not know compressed records. `info` on a compressed dump prints a
     command, which makes a copy without compression."""
-    # The filter leaves out the calls of other programs: on a busy machine they would evict the earlier calls from the ring.
+    # The filter selects getppid(), which the load calls and other programs rarely call. On a busy machine, the other system
+    # calls would evict the earlier calls from the ring.
     d = recorder(*NO_LOSS, "-e", "raw_syscalls:sys_enter", "--filter", "id == 110", "-M", "8M")
     load("syscalls", "-n", 20000)
     packed, plain = d.dump_by_control(), d.dump_by_control("--no-compression")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Tests of draining kernel rings. The test writes the rings itself: with wrap-around, with records that are
-   not valid, with records that other recorders have changed, and overwritable rings. */
+/* Tests of draining kernel rings. The test writes the rings itself, as the kernel does. It covers
+   wrap-around, invalid records, records that the kernel changes because of another recorder, and overwritable
+   rings. */
 #include "../unit.h"
 #include "capture/ring.h"
 #include "base/cleanup.h"
@@ -21,7 +22,7 @@ struct fixture {
 	struct fr_tally tally;
 	struct fr_overwritable_room room;
 	_Alignas(8) uint8_t data[RING_BYTES], copy[RING_BYTES], bounce[FR_RUN_MAX];
-	/* Counts of the drained records. If is_suffix is true, the older records are not expected, so the
+	/* Counts of the drained records. If is_suffix is true, the older records may be missing, so the
 	   first record may have any time. */
 	uint64_t next_time, records, largest;
 	bool is_suffix;
@@ -58,7 +59,8 @@ static int teardown(void **state)
 
 FIXTURE(setup, teardown)
 
-/* Checks the records of a run: their times are consecutive, and a sample is filled with its time. */
+/* Checks the records of a run (what one call of the sink gets): their times are consecutive, and each word of
+   a sample is the time of the sample. */
 static void sink(void *ctx, const struct fr_run *run)
 {
 	struct fixture *f = ctx;
@@ -247,8 +249,8 @@ TEST(misplaced_trailer_moves_to_the_end)
 		f->bounce + sizeof(k) + sizeof(zeros), before + sizeof(k), sizeof(struct fr_sample_id));
 }
 
-/* If a recorder that started later asks for build-ids, the kernel sets the flag in the records of this
-   recorder, which does not ask for build-ids. */
+/* Our recorder does not ask for build-ids. If another recorder starts later and asks for build-ids, the
+   kernel sets the flag in our records, too. */
 TEST(build_id_flag_of_another_recorder_is_cleared)
 {
 	const struct perf_event_header header = {
@@ -291,7 +293,7 @@ TEST(torn_records_are_skipped_and_counted)
 		drain(f);
 		assert_int_equal(f->records, 2 * i + 2);
 	}
-	/* A data_head that is farther from the tail than the ring is long. */
+	/* The distance from the tail to data_head is larger than the ring. */
 	f->page.data_head += RING_BYTES + 8;
 	drain(f);
 	assert_int_equal(f->cells[0].lost[FR_LOSS_TORN], FR_ARRAY_SIZE(bad) + 1);
@@ -342,19 +344,20 @@ TEST(a_full_overwritable_ring_has_the_newest_records)
 		f->records = 0;
 		bytes = look(f);
 		assert_int_equal(f->next_time, t);
-		/* look() returns all records of the ring except the oldest quarter, which the kernel could
-		   overwrite during the copy, and one incomplete record. */
+		/* look() leaves out the oldest quarter of the ring, which the kernel could overwrite during
+		   the copy, and one incomplete record. It returns all other records of the ring. */
 		assert_true(bytes > RING_BYTES - RING_BYTES / 4 - 96 && bytes <= RING_BYTES);
 	}
 	assert_int_equal(f->cells[0].lost[FR_LOSS_TORN], 0);
 }
 
-TEST(the_buffer_of_pieces_is_large_enough)
+TEST(the_array_of_pieces_is_large_enough)
 {
 	struct fixture *f = *state;
 	uint64_t t = 0;
 
-	/* The worst case: two neighbouring records are always a little too large for one run. */
+	/* The worst case: any two neighbouring records together are a little too large for one run, so each
+	   run has one record. */
 	f->is_suffix = true;
 	for (; t < 12; t++)
 		put_backward(f, t, t % 2 ? 32832 : 32000);

@@ -70,7 +70,7 @@ TEST(the_control_group_with_the_least_to_spare_decides)
 	assert_non_null(
 		strstr(d.what, "x.conf:3: a ring of 4.0G does not fit: 192.0M of 256.0M are free in "));
 	assert_non_null(strstr(d.what, "/system.slice"));
-	assert_string_equal(d.hint, "144M would fit; or raise MemoryMax= of the unit as well");
+	assert_string_equal(d.hint, "144M would fit; for a larger ring, also raise MemoryMax= of the unit");
 	/* If there is already a ring of 100 MiB, it can grow, and a smaller ring always fits. */
 	assert_int_equal(fr_memory_largest_ring(&m, 100 * MIB), 260 * MIB);
 	assert_int_equal(fr_memory_check_ring(&m, 300 * MIB, 299 * MIB, NULL, &d), 0);

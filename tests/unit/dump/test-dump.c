@@ -10,7 +10,7 @@
 #include <sys/mount.h>
 #include <sys/wait.h>
 
-#define RUN 500u /* samples of a round */
+#define RUN 500u /* samples that are appended to the ring at a time */
 #define RUNS 120u
 #define RUN_NS (RUN * 1000ULL)
 #define TRIGGER_NS (SYNTHETIC_START_NS + RUNS * RUN_NS)
@@ -70,10 +70,11 @@ TEST(perf_reads_every_sample_whatever_the_encoding)
 	assert_int_equal(count_lines(&a), RUN * RUNS);
 	assert_string_equal((char *)a.data, (char *)b.data);
 	assert_string_equal((char *)a.data, (char *)c.data);
-	assert_null(strstr((char *)a.data, ":4711")); /* perf would print this for a process without a comm */
+	/* perf prints ":4711" if it does not know the comm of the process 4711. */
+	assert_null(strstr((char *)a.data, ":4711"));
 }
 
-TEST(a_taken_name_gets_the_next_microsecond)
+TEST(if_a_file_has_the_name_the_dump_gets_the_next_microsecond)
 {
 	struct dumping *f = *state;
 	struct fr_dump_result r;
@@ -187,7 +188,7 @@ static int failing_model(
 	return -ETIMEDOUT;
 }
 
-TEST(without_a_process_model_nothing_is_left)
+TEST(if_there_is_no_process_model_no_file_remains)
 {
 	struct dumping *f = *state;
 	struct fr_dump_result r;
