@@ -181,8 +181,8 @@ static int run_disable(void)
 }
 
 CTL_VERB(triggers, CTL_TRIGGERS, "triggers", NULL,
-	"list the triggers: state, last value, how often each fired, and why others were suppressed",
-	.pages = true, .run = run_triggers);
+	"list the triggers: state, last value, how often each fired or was suppressed", .pages = true,
+	.run = run_triggers);
 
 CTL_VERB(test_trigger, CTL_TRIGGERS, "test-trigger", "NAME",
 	"dump as if this trigger had fired, and print the dump's number", .least_args = 1, .most_args = 1,

@@ -83,7 +83,7 @@ def make_root(root, packages):
     making = CACHE / f".{root.name}.{os.getpid()}"
     try:
         done = subprocess.run(["debootstrap", "--variant=minbase", f"--include={','.join(packages)}", SUITE, making, MIRROR],
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=1800)
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", timeout=1800)
         if done.returncode != 0:
             raise subprocess.CalledProcessError(done.returncode, "debootstrap", done.stdout[-1000:])
         subprocess.run(["systemctl", f"--root={making}", "mask", *MASKED], check=True, capture_output=True)
@@ -153,7 +153,7 @@ class Machine:
 
     def run(self, *args, user=None, check=True, timeout=LIMIT):
         """Runs a command in the machine, as root or as USER. Returns a CompletedProcess, which has the output."""
-        done = subprocess.run(self.command(args, user), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout)
+        done = subprocess.run(self.command(args, user), stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=timeout)
         if check and done.returncode != 0:
             raise AssertionError(f"{' '.join(map(str, args))} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
         return done

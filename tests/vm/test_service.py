@@ -28,7 +28,7 @@ def samples(path):
     if not shutil.which("perf"):
         pytest.skip("no perf: the package linux-perf is missing")
     done = subprocess.run(["perf", "script", "-i", path, "-F", "comm,pid,time,event", "--ns"], capture_output=True, text=True,
-                          env={**os.environ, "HOME": str(path.parent), "PERF_CONFIG": "/dev/null"}, timeout=vm.LIMIT)
+                          errors="replace", env={**os.environ, "HOME": str(path.parent), "PERF_CONFIG": "/dev/null"}, timeout=vm.LIMIT)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
@@ -168,7 +168,7 @@ def test_kernel_symbols(shared):
     shared.shell("for i in $(seq 300); do cat /proc/self/maps >/dev/null; done")
     path = shared.fetch(shared.dump())
     done = subprocess.run(["perf", "script", "-i", path, "-F", "comm,ip,sym", "--no-inline"], capture_output=True, text=True,
-                          env={**os.environ, "HOME": str(path.parent)}, timeout=vm.LIMIT)
+                          errors="replace", env={**os.environ, "HOME": str(path.parent)}, timeout=vm.LIMIT)
     assert re.search(r"^\s+[0-9a-f]+ (do_syscall_64|entry_SYSCALL_64|asm_)", done.stdout, re.M), done.stdout[-2000:]
 
 
