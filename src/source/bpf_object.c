@@ -138,6 +138,8 @@ static int open_object(struct fr_bpf_object *o, const void *bytes, size_t n, str
 		return fr_fail_errno(d, -ENOMEM, NULL, "cannot open a BPF object");
 	r = fr_bpf_elf_check(bytes, n, o->label, d);
 	if (r == 0)
+		r = fr_bpf_btf_check(bytes, n, o->label, d);
+	if (r == 0)
 		r = open_libbpf(o, bytes, n, d);
 	if (r == 0)
 		r = check_abi(o, d);

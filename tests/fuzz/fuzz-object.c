@@ -3,11 +3,10 @@
 /*
  * Uses the input as data of a BPF object that somebody else has written. The first byte says what the other
  * bytes are: an event in the object's ring buffer (the same bytes are also used as a log of the verifier),
- * the head of the object's file, or an assignment of Set=.
+ * the head of the object's file, an assignment of Set=, or changes of the object's file.
  *
- * The target does not test what follows the head of the file. libbpf parses these bytes, and libbpf 1.1
- * crashes within seconds of fuzzing. So no hostile file may reach libbpf: fr_bpf_file_read() reads only files
- * that only root can write.
+ * Only files that only root can write reach libbpf, because fr_bpf_file_read() reads no other file. But such
+ * a file can be damaged, and libbpf 1.1 crashes on damaged BTF that fr_bpf_btf_check() does not refuse.
  */
 
 #include "fuzz.h"
@@ -72,11 +71,34 @@ static void try_assignment(const uint8_t *data, size_t size)
 	free(text);
 }
 
+/* Opens a copy of the built-in probe off-cpu. Each 4 bytes of DATA change one byte of the copy: its position
+   (24 bits, the highest first), and the new value. */
+static void try_changes(const uint8_t *data, size_t size)
+{
+	struct fr_bpf_object *o = NULL;
+	struct fr_diag d = {0};
+	const void *good;
+	uint8_t *bytes;
+	size_t n;
+	int r;
+
+	good = fr_probe_find("off-cpu")->object(&n);
+	bytes = malloc(n);
+	check(bytes);
+	memcpy(bytes, good, n);
+	for (; size >= 4; data += 4, size -= 4)
+		bytes[((size_t)data[0] << 16 | (size_t)data[1] << 8 | data[2]) % n] = data[3];
+	r = fr_bpf_object_open(bytes, n, "fuzz", true, &o, &d);
+	check(r == d.code && (r == 0 ? o != NULL : d.what[0] && !o));
+	fr_bpf_object_free(o);
+	free(bytes);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (size == 0)
 		return 0;
-	switch (data[0] % 3) {
+	switch (data[0] % 4) {
 	case 0:
 		try_event(data + 1, size - 1);
 		try_log(data + 1, size - 1);
@@ -84,8 +106,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	case 1:
 		try_file_head(data + 1, size - 1);
 		break;
-	default:
+	case 2:
 		try_assignment(data + 1, size - 1);
+		break;
+	default:
+		try_changes(data + 1, size - 1);
 	}
 	return 0;
 }
