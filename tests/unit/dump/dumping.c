@@ -59,7 +59,7 @@ int dumping_setup(void **state, const char *where, unsigned runs, unsigned run, 
 		.section_max = fr_history_section_max(f->history),
 		.model = model,
 		.ctx = f,
-		.writer = {64u << 10, 4},
+		.writer = {.block_bytes = 64u << 10, .depth = 4},
 		.gid = (gid_t)-1,
 	};
 	*state = f;
