@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What the files of this folder share: the table of keys, and functions for events and triggers. Only the
-   files of this folder and their tests include this header. */
+/* Declarations that the files of this folder share: the table of keys, and functions for events and triggers.
+   Only the files of this folder and their tests include this header. */
 
 #include "config/config.h"
 

@@ -324,7 +324,7 @@ static int set_trigger(struct fr_config *c, const char *value, struct fr_diag *d
 	return fr_config_set(c, section, key, equals + 1, "--trigger", d);
 }
 
-/* What the next options need to know about the previous options. */
+/* State of the previous options that the next options need. */
 struct progress {
 	bool has_events;   /* an -e has replaced the events of the file, so the next -e adds an event */
 	bool takes_filter; /* the last -e names an event, and not a BPF object */

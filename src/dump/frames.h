@@ -29,7 +29,7 @@ struct fr_frames {
 	uint64_t raw_bytes, packed_bytes;
 };
 
-/* What the headers of the frames say about the file before it is written. */
+/* Facts about the file that the headers of the frames give before the file is written. */
 struct fr_frames_plan {
 	/* The dump gets no older record from the frames. UINT64_MAX: it gets no record from the frames. */
 	uint64_t oldest_ns;

@@ -112,7 +112,7 @@ struct fr_daemon {
 	bool final_submitted;
 	int command_exit; /* the exit code of the command, once it has ended */
 
-	/* What the log, `status` and the metrics report. */
+	/* Data for the log, `status` and the metrics. */
 	struct fr_rates rates;
 	struct fr_counters counters;
 	struct fr_recent_dumps recent_dumps;

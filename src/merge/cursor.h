@@ -59,10 +59,10 @@ int fr_cursor_next(struct fr_cursor *c, struct fr_cursor_record *ret);
 void fr_cursor_take_run(struct fr_cursor *c, uint64_t older_than, struct fr_cursor_run *ret);
 
 /* Compares the records of C and OTHER byte for byte, beginning with the record that each cursor returned
-   last. As long as the records are equal, C skips its records. Of several records with the same time, C skips
-   all or none: fr_dedup_add() later compares the records that C has not skipped. Returns the number of
-   skipped records. If this number is not 0, *RET is set to the record after the skipped records, and replaces
-   the record that C returned last. */
+   last. As long as the records are equal, C skips its records. If several records have the same time, C skips
+   all of them or none: fr_dedup_add() later compares the records that C has not skipped. Returns the number
+   of skipped records. If this number is not 0, *RET is set to the record after the skipped records, and
+   replaces the record that C returned last. */
 size_t fr_cursor_skip_common(
 	struct fr_cursor *c, const struct fr_cursor *other, struct fr_cursor_record *ret);
 

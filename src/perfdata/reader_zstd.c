@@ -86,9 +86,9 @@ static int decompress(struct fr_reader *r)
 	return 1;
 }
 
-/* Of a row of FINISHED_ROUND records, skips all but two. After two of them a reader can flush all records, so
-   a third FINISHED_ROUND adds nothing. Equal records compress to almost nothing. So a small file can have
-   millions of equal records, and each record costs the caller time. */
+/* If many FINISHED_ROUND records follow each other, skips all but two. After two of them a reader can flush
+   all records, so a third FINISHED_ROUND adds nothing. Equal records compress to almost nothing. So a small
+   file can have millions of equal records, and each record costs the caller time. */
 static void skip_rounds(struct fr_reader *r)
 {
 	const size_t size = sizeof(struct perf_event_header), step = 4096;

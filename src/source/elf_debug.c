@@ -21,7 +21,7 @@
 #define NOTES_MAX (64u << 10)
 #define CHECKED_MAX (512u << 20)
 
-/* What identifies the debug file of a file: the build-id that both files have, or the name and checksum of
+/* The identity of the debug file of a file: the build-id that both files have, or the name and checksum of
    the debug file in .gnu_debuglink. */
 struct identity {
 	uint8_t id[BUILD_ID_MAX];

@@ -101,8 +101,8 @@ struct fr_triggers *fr_triggers_free(struct fr_triggers *t);
  * - A trigger that cannot be armed is reported to ops.armed(), and does not affect the other triggers.
  * - The counters of a trigger are kept as long as a trigger of the same name exists. The effect of
  *   fr_triggers_enable() ends when the next configuration is put in force.
- * - "signal", "control", "application" and each built-in probe exist even if they have no section. Of the
- *   probes that have no section, only those that are armed by default are enabled.
+ * - "signal", "control", "application" and each built-in probe exist even if they have no section. A
+ *   probe without a section is enabled only if it is armed by default.
  * - The parameter `all` has the defaults for all triggers. Two defaults are different: signal, control and
  *   timers have no cool-down, and signal and control have the window of [Dump].
  */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What flightrecctl prints for people, and how it copies dumps and makes dumps without compression."""
+"""Tests the texts that flightrecctl prints for people, copies of dumps, and dumps without compression."""
 import json
 import os
 import signal

@@ -123,7 +123,7 @@ TEST(client_that_does_not_read_is_closed)
 	assert_true(raw_works(h, good));
 	h->server->deadline_usec = 50000;
 	slow = raw_connect(h);
-	/* Of ten calls, the server answers the first. The others wait until the client reads. */
+	/* The server answers the first of ten calls. The others wait until the client reads. */
 	for (int i = 0; i < 10; i++)
 		raw_send(slow, call, sizeof(call));
 	sd_event_run(h->event, 1000);

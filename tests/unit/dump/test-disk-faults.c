@@ -17,7 +17,7 @@
 
 #define SHORT_WRITE 1 /* instead of an errno: the call writes only half of its bytes */
 
-/* What is wrong with the disk. If all members are zero, nothing is wrong. */
+/* The faults of the disk. If all members are zero, the disk has no fault. */
 static struct {
 	unsigned calls, fails_at; /* number of calls so far; the call that fails */
 	int error;		  /* the errno of the call that fails */

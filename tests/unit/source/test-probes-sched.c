@@ -101,7 +101,7 @@ static bool is_reported(const char *probe, const char *threshold, char *set, voi
 	return false;
 }
 
-/* What the scheduler has accounted for the calling thread. */
+/* The scheduler's accounts of the calling thread. */
 struct account {
 	uint64_t at_ns, cpu_ns, queued_ns, runs; /* queued_ns is not known if runs is 0 */
 };
