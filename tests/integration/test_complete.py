@@ -23,14 +23,14 @@ def dump_while_counting(recorder):
 
 
 def record_without_loss(recorder, directory, spec, ring):
-    """Tries three times to record without a loss, because kernel rings overflow if other programs use the CPUs for too long. A
-    loss of side-band does not count: the numbers are in samples, not in side-band."""
+    """Tries three times to record without a loss, because kernel rings overflow if other programs use the CPUs for too
+    long."""
     for i in range(3):
         state = directory / f"try{i}"
         state.mkdir()
         daemon = recorder("-m", "32M", *spec, "-M", ring, directory=state)
         load, dumps = dump_while_counting(daemon)
-        lost, evicted = daemon.lost_samples(), daemon.status()["ring"]["evicted_samples"]
+        lost, evicted = daemon.lost(), daemon.status()["ring"]["evicted_samples"]
         daemon.stop()
         if not lost:
             return state, load, dumps, evicted

@@ -36,7 +36,7 @@ def test_every_call_is_recorded_once(recorder, tmp_path):
         directory.mkdir()
         d = recorder(*GETPPID, "-M", "64M", *option, directory=directory)
         did = load("syscalls", "-n", CALLS, "-c", last_cpu())
-        sample, lost = alone(d.dump_by_control(), tmp_path), d.lost_samples()
+        sample, lost = alone(d.dump_by_control(), tmp_path), d.lost()
         d.stop()
         assert not lost, f"the load is small, and yet there are losses: {lost}"
         calls = getppid_calls(sample, did)

@@ -47,7 +47,8 @@ def configured(state_dir):
 
 
 # Only the lseek() calls of the load, so that the number of samples in the ring shows how far the load is.
-COUNTED = {"Events": "raw_syscalls:sys_enter", "Filter": 'id == 8 && COMM == "frtest-count"', "KernelBuffer": "16M"}
+COUNTED = {"Events": "raw_syscalls:sys_enter", "Filter": 'id == 8 && COMM == "frtest-count"', "KernelBuffer": "16M",
+           "SidebandBuffer": "8M"}
 
 
 def start_count(d, n=1000):
@@ -59,7 +60,7 @@ def start_count(d, n=1000):
 
 
 def assert_whole(d, sample, counted):
-    found, lost = sequence(sample, counted), d.lost_samples()
+    found, lost = sequence(sample, counted), d.lost()
     if lost.get("kernel-ring-full") or lost.get("back-pressure"):
         pytest.skip(f"the machine is too busy for this test: {lost}")
     assert not lost, lost
@@ -166,13 +167,13 @@ def test_smaller_ring_keeps_the_newest(configured):
     d = configured.start(**COUNTED, RingSize="32M")
     # First record more than the smaller ring has room for, then the numbers that the test counts.
     until("more than 2M", lambda: load("count", "-t", 1, "-c", last_cpu()) and d.status()["ring"]["used"] > 4 << 20, 200)
-    lost = d.lost_samples()
+    lost = d.lost()
     process = start_count(d, 20000)
     configured.must_reload("RingSize= is now 2.0M", **COUNTED, RingSize="2M")
     counted = finish_load(process, stop=True)
     found = sequence(d.dump_by_control(), counted)
     assert found["last"] == counted["calls"] - 1 and found["count"] > 1000
-    assert d.lost_samples() != lost or found["missing"] == 0, found
+    assert d.lost() != lost or found["missing"] == 0, found
 
 
 def test_ring_that_does_not_fit_is_refused(memory_group, configured):
@@ -181,7 +182,7 @@ def test_ring_that_does_not_fit_is_refused(memory_group, configured):
     group = memory_group(160)
     configured.write(**COUNTED, RingSize="4G")
     r = run(*group, program("flightrecd"), "--config", configured.path, "-o", configured.state_dir)
-    assert r.code and f"{configured.path}:5: a ring of 4.0G does not fit" in r.err and "M would fit" in r.err, r
+    assert r.code and f"{configured.path}:6: a ring of 4.0G does not fit" in r.err and "M would fit" in r.err, r
     configured.prefix = group
     d = configured.start(**COUNTED, RingSize="80M")
     d.manager.close()  # because the descriptor store keeps the old ring, and so its memory, while the new ring is made
@@ -189,7 +190,7 @@ def test_ring_that_does_not_fit_is_refused(memory_group, configured):
     # Each of the two rings fits into the memory, but not both at the same time.
     configured.must_reload("RingSize= is now 84.0M", **COUNTED, RingSize="84M")
     r = configured.reload(**COUNTED, RingSize="4G")
-    assert f"RingSize= stays at 84.0M: {configured.path}:5: a ring of 4.0G does not fit" in r.err, (r.out, r.err)
+    assert f"RingSize= stays at 84.0M: {configured.path}:6: a ring of 4.0G does not fit" in r.err, (r.out, r.err)
     assert any("M would fit" in n for n in d.status()["notices"])
     assert d.status()["ring"]["size"] == 84 << 20
     assert_whole(d, d.dump_by_control(), counted)

@@ -48,7 +48,7 @@ def triggers(recorder, tmp_path):
 
 
 def write(conf, of_all, text):
-    conf.write_text("[Recorder]\nEvents=cpu-clock\nRingSize=8M\n" + triggers_config("", of_all + text))
+    conf.write_text("[Recorder]\nEvents=cpu-clock\nRingSize=8M\nSidebandBuffer=8M\n" + triggers_config("", of_all + text))
 
 
 def memory_mib(pid):
@@ -172,4 +172,4 @@ def test_reload(triggers, provoke):
     assert t["threshold"] == 100 and t["last_value"] == 200
     settled(d, 1001)
     assert d.ctl("dump").code == 0
-    assert not d.lost_samples(), d.lost()
+    assert not d.lost(), d.lost()

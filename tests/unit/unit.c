@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "unit.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 static struct CMUnitTest tests[64];
@@ -41,6 +42,17 @@ void unit_skip(const char *why, ...)
 	va_end(ap);
 	skip();
 	__builtin_unreachable();
+}
+
+int unit_shell(const char *fmt, ...)
+{
+	char command[16384];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(command, sizeof(command), fmt, ap);
+	va_end(ap);
+	return system(command);
 }
 
 int main(void)

@@ -36,6 +36,9 @@
    the reason. */
 void unit_skip(const char *why, ...) __attribute__((format(printf, 1, 2), noreturn));
 
+/* Runs a command of the shell, with up to 16 KiB. Returns the same as system(). */
+int unit_shell(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
 void unit_add(const char *name, CMUnitTestFunction test);
 void unit_use_fixture(CMFixtureFunction setup, CMFixtureFunction teardown);
 void unit_use_group_fixture(CMFixtureFunction setup, CMFixtureFunction teardown);

@@ -153,7 +153,8 @@ class Machine:
 
     def run(self, *args, user=None, check=True, timeout=LIMIT):
         """Runs a command in the machine, as root or as USER. Returns a CompletedProcess, which has the output."""
-        done = subprocess.run(self.command(args, user), stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=timeout)
+        done = subprocess.run(self.command(args, user), stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              errors="replace", timeout=timeout)
         if check and done.returncode != 0:
             raise AssertionError(f"{' '.join(map(str, args))} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
         return done

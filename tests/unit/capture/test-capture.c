@@ -529,8 +529,8 @@ TEST(another_recorder_is_found)
 	struct fr_capture_config config = {0};
 	struct fr_capture *c = live_open("dummy", NULL, &config);
 	int go;
-	const pid_t pid =
-		live_fork(wait_for_end, &go); /* the child has copies of the perf events of this process */
+	/* the child has copies of the perf events of this process */
+	const pid_t pid = live_fork(wait_for_end, &go);
 	const pid_t found = fr_capture_find_other_recorder();
 
 	kill(pid, SIGKILL);

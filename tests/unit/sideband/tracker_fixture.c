@@ -83,14 +83,12 @@ int fixture_setup(void **state)
 int fixture_teardown(void **state)
 {
 	struct fixture *f = *state;
-	char command[128];
 
 	fr_tracker_free(f->tracker);
 	fr_session_deinit(&f->session);
 	fr_buf_deinit(&f->injected);
 	close(f->dirfd);
-	snprintf(command, sizeof(command), "rm -rf '%s'", f->path);
-	if (system(command) != 0)
+	if (unit_shell("rm -rf '%s'", f->path) != 0)
 		return -1;
 	free(f);
 	return 0;

@@ -280,18 +280,17 @@ static inline void child_end(struct child *c, bool let_go)
 static inline void heard_check_stale(struct heard *h, const char *file, const char *place)
 {
 	const struct fr_source_class *class = fr_source_class_for_kind(h->config.kind);
-	char dir[] = "/tmp/flightrec-test.XXXXXX", path[48], subject[96], command[2 * PATH_MAX];
+	char dir[] = "/tmp/flightrec-test.XXXXXX", path[48], subject[96];
 	bool same, replaced, missing;
 
 	assert_non_null(mkdtemp(dir));
 	snprintf(path, sizeof(path), "%s/x", dir);
 	snprintf(subject, sizeof(subject), "%s%s", path, place);
-	snprintf(command, sizeof(command), "cp %s %s.new && mv %s.new %s", file, path, path, path);
 	h->config.subject = subject;
-	assert_int_equal(system(command), 0);
+	assert_int_equal(unit_shell("cp %s %s.new && mv %s.new %s", file, path, path, path), 0);
 	heard_arm(h);
 	same = class->is_stale(h->source);
-	assert_int_equal(system(command), 0);
+	assert_int_equal(unit_shell("cp %s %s.new && mv %s.new %s", file, path, path, path), 0);
 	replaced = class->is_stale(h->source);
 	unlink(path);
 	missing = class->is_stale(h->source);

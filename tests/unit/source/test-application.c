@@ -553,16 +553,14 @@ TEST(socket_file_is_made_and_protected)
 
 static void compile_header(const char *command, const char *language)
 {
-	char text[1024];
-
-	snprintf(text, sizeof(text),
-		"printf '#include <flightrec/trigger.h>\\nint main(void)\\n{\\n\\treturn "
-		"flightrec_trigger(\"a\", \"b\", 1, 2);\\n}\\n' | %s -I" FR_TEST_INCLUDE
-		" -Wall -Wextra -Werror "
-		"-Wconversion -Wshadow -pedantic -x %s -fsyntax-only -",
+	int r = unit_shell("printf '#include <flightrec/trigger.h>\\nint main(void)\\n{\\n\\treturn "
+			   "flightrec_trigger(\"a\", \"b\", 1, 2);\\n}\\n' | %s -I" FR_TEST_INCLUDE
+			   " -Wall -Wextra -Werror "
+			   "-Wconversion -Wshadow -pedantic -x %s -fsyntax-only -",
 		command, language);
-	if (system(text) != 0)
-		fail_msg("the header does not compile: %s", text);
+
+	if (r != 0)
+		fail_msg("%s does not compile the header as %s", command, language);
 }
 
 TEST(header_compiles_as_c_and_cxx)

@@ -381,7 +381,7 @@ TEST(bad_configurations_are_refused)
 
 static int set_up(void **state)
 {
-	char own[PATH_MAX - 32], command[PATH_MAX + 64];
+	char own[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", own, sizeof(own) - 1);
 
 	if (n < 0 || !mkdtemp(directory))
@@ -389,8 +389,7 @@ static int set_up(void **state)
 	own[n] = '\0';
 	*strrchr(own, '/') = '\0';
 	snprintf(program, sizeof(program), "%s/frtest-function", directory);
-	snprintf(command, sizeof(command), "cp %s/frtest-function %s", own, program);
-	return system(command) == 0 ? 0 : -1;
+	return unit_shell("cp %s/frtest-function %s", own, program) == 0 ? 0 : -1;
 }
 
 static int tear_down(void **state)

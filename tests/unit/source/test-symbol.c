@@ -22,17 +22,6 @@ static char tmp[] = "/tmp/flightrec-symbol-XXXXXX";
 static char program[PATH_MAX];
 static uint64_t slow_at; /* offset of fr_function_slow in the file, as frtest-function prints it */
 
-__attribute__((format(printf, 1, 2))) static int shell(const char *fmt, ...)
-{
-	char command[3 * PATH_MAX];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(command, sizeof(command), fmt, ap);
-	va_end(ap);
-	return system(command);
-}
-
 static const char *in_tmp(const char *name)
 {
 	static char path[4][PATH_MAX];
@@ -183,35 +172,37 @@ TEST(debug_file_of_a_stripped_file)
 	const char *root = in_tmp("debug");
 	FILE *f;
 
-	assert_int_equal(shell("cd %s && objcopy --strip-all %s stripped && objcopy --only-keep-debug %s "
-			       "symbols && objcopy --strip-all --add-gnu-debuglink=symbols %s linked",
-				 tmp, program, program, program),
+	assert_int_equal(
+		unit_shell("cd %s && objcopy --strip-all %s stripped && objcopy --only-keep-debug %s "
+			   "symbols && objcopy --strip-all --add-gnu-debuglink=symbols %s linked",
+			tmp, program, program, program),
 		0);
 	assert_refused(in_tmp("stripped"), "fr_function_slow", -ENOENT, "is stripped", ".build-id/");
 	snprintf(path, sizeof(path), "readelf -n %s | sed -n 's/.*Build ID: //p'", program);
 	f = popen(path, "re");
 	assert_non_null(fgets(id, sizeof(id), f));
 	pclose(f);
-	assert_int_equal(shell("cd %s && mkdir -p debug/.build-id/%.2s && cp symbols "
-			       "debug/.build-id/%.2s/%.*s.debug",
+	assert_int_equal(unit_shell("cd %s && mkdir -p debug/.build-id/%.2s && cp symbols "
+				    "debug/.build-id/%.2s/%.*s.debug",
 				 tmp, id, id, (int)strcspn(id + 2, "\n"), id + 2),
 		0);
 	assert_offset(in_tmp("stripped"), root, "fr_function_slow", slow_at);
 	/* The debug file is in the same directory as the file, and has the name that .gnu_debuglink says. */
 	assert_offset(in_tmp("linked"), in_tmp("none"), "fr_function_slow", slow_at);
-	assert_int_equal(shell("cd %s && mkdir .debug && mv symbols .debug/", tmp), 0);
+	assert_int_equal(unit_shell("cd %s && mkdir .debug && mv symbols .debug/", tmp), 0);
 	assert_offset(in_tmp("linked"), in_tmp("none"), "fr_function_slow", slow_at);
 	/* A debug file of another build is not used. */
-	assert_int_equal(shell("cd %s && cp /proc/%d/exe .debug/symbols", tmp, (int)getpid()), 0);
+	assert_int_equal(unit_shell("cd %s && cp /proc/%d/exe .debug/symbols", tmp, (int)getpid()), 0);
 	assert_refused(in_tmp("linked"), "fr_function_slow", -ENOENT, "is stripped", "");
 	/* If the files have no build-id, the checksum in .gnu_debuglink must match. */
-	assert_int_equal(shell("cd %s && rm -r .debug && objcopy --remove-section=.note.gnu.build-id %s a && "
-			       "objcopy --only-keep-debug a symbols && objcopy --strip-all "
-			       "--add-gnu-debuglink=symbols a linked",
-				 tmp, program),
+	assert_int_equal(
+		unit_shell("cd %s && rm -r .debug && objcopy --remove-section=.note.gnu.build-id %s a && "
+			   "objcopy --only-keep-debug a symbols && objcopy --strip-all "
+			   "--add-gnu-debuglink=symbols a linked",
+			tmp, program),
 		0);
 	assert_offset(in_tmp("linked"), in_tmp("none"), "fr_function_slow", slow_at);
-	assert_int_equal(shell("printf x >>%s", in_tmp("symbols")), 0);
+	assert_int_equal(unit_shell("printf x >>%s", in_tmp("symbols")), 0);
 	assert_refused(in_tmp("linked"), "fr_function_slow", -ENOENT, "is stripped", "");
 }
 
@@ -250,8 +241,8 @@ TEST(path_in_another_root)
 
 	if (geteuid() != 0)
 		unit_skip("chroot() needs root");
-	assert_int_equal(shell("cd %s && mkdir -p root/opt && cp %s root/opt/real && ln -s /opt/real "
-			       "root/opt/link && ln -s ../../../../../../etc/passwd root/opt/out",
+	assert_int_equal(unit_shell("cd %s && mkdir -p root/opt && cp %s root/opt/real && ln -s /opt/real "
+				    "root/opt/link && ln -s ../../../../../../etc/passwd root/opt/out",
 				 tmp, program),
 		0);
 	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
@@ -325,7 +316,7 @@ static int set_up(void **state)
 	slow_at = offset ? strtoull(offset + 10, NULL, 10) : 0;
 	if (!slow_at)
 		return -1;
-	return shell("objcopy --remove-section=.note.stapsdt %s %s", program, in_tmp("unmarked"));
+	return unit_shell("objcopy --remove-section=.note.stapsdt %s %s", program, in_tmp("unmarked"));
 }
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
