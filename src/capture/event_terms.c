@@ -111,7 +111,7 @@ static int parse_common_term(const struct fr_term *t, struct fr_term_values *v, 
 	}
 	if (!strcmp(t->name, "name")) {
 		if (!t->value || !*t->value)
-			return fr_fail(d, -EINVAL, "write it as name=TEXT", "the term name takes a name");
+			return fr_fail(d, -EINVAL, "write it as name=TEXT", "the term name has no value");
 		v->name = t->value;
 		return 1;
 	}

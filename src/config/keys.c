@@ -177,7 +177,7 @@ static int assign(struct fr_config *c, const char *section, const char *name, co
 
 	if (!*section)
 		return fr_fail(d, -EINVAL, "write a section before it, for example [Recorder]",
-			"%s= stands before the first section", name);
+			"%s= is before the first section", name);
 	r = enter_section(c, section, origin, &canonical, &object, d);
 	if (r < 0)
 		return r;

@@ -91,7 +91,7 @@ static int scan(const char *text, size_t len, struct fr_diag *d)
 					FR_WIRE_MAX_DEPTH);
 		} else if (s[i] == '}' || s[i] == ']') {
 			if (depth-- == 0)
-				return fr_fail(d, -EBADMSG, NULL, "a bracket closes that was not opened");
+				return fr_fail(d, -EBADMSG, NULL, "a closing bracket has no opening bracket");
 		} else if (s[i] >= 0x80 || s[i] == '\0') {
 			return fr_fail(d, -EBADMSG, NULL, "byte 0x%02x is not allowed here", s[i]);
 		}

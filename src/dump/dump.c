@@ -286,8 +286,8 @@ static int publish(struct dump *x, struct fr_diag *d)
 		return 0;
 	}
 	fr_directory_name(x->params->dirfd, dir, sizeof(dir));
-	return fr_fail_errno(
-		d, r, fr_file_system_hint(r), "cannot give %s its name in %s", x->result.name, dir);
+	return fr_fail_errno(d, r, fr_file_system_hint(r), "cannot rename the finished file to %s in %s",
+		x->result.name, dir);
 }
 
 /* Reports which file system refused the dump, how much space the dump needs, and how much is free. */

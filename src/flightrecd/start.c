@@ -174,7 +174,7 @@ int fr_start_begin(struct fr_daemon *m, const struct fr_start_ops *ops, struct f
 	r = sd_event_add_time_relative(
 		m->event, &s->tick, CLOCK_MONOTONIC, FR_NSEC_PER_SEC / FR_NSEC_PER_USEC, 0, on_tick, m);
 	if (r < 0)
-		return fr_fail_errno(d, r, NULL, "cannot begin to start");
+		return fr_fail_errno(d, r, NULL, "cannot set the timer of the start");
 	r = fr_worker_new(FR_THREAD_START, &s->worker, d);
 	if (r >= 0)
 		r = fr_worker_attach(s->worker, m->event);

@@ -74,7 +74,7 @@ static void log_exhausted(const struct fr_frequency *f)
 		"the recorder took %.2f %% of a CPU, CPUBudget=%g%%, and %s\n  record fewer events, or with "
 		"a filter or a longer period",
 		(double)f->budget.used_ppm / FR_PPM_PER_PERCENT, (double)f->budget.ppm / FR_PPM_PER_PERCENT,
-		f->full_hz ? "its frequencies are as low as they get"
+		f->full_hz ? "its frequencies have reached their lowest values"
 			   : "events by period and tracepoints cannot be stepped down");
 }
 

@@ -366,7 +366,7 @@ TEST(a_mistake_is_reported_with_its_line_and_a_hint)
 	static const struct {
 		const char *text, *what, *hint;
 	} cases[] = {
-		{"RingSize=1M\n", "x.conf:1: RingSize= stands before the first section", "[Recorder]"},
+		{"RingSize=1M\n", "x.conf:1: RingSize= is before the first section", "[Recorder]"},
 		{"[Recoder]\nRingSize=1M\n", "x.conf:1: unknown section [Recoder]", "[Recorder]"},
 		{"[Triger a]\nEvery=1h\n", "x.conf:1: unknown section [Triger a]", "[Trigger a]"},
 		{"[Trigers]\n", "x.conf:1: unknown section [Trigers]", "[Triggers]"},
