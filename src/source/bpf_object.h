@@ -36,8 +36,8 @@ int fr_bpf_elf_check(const void *bytes, size_t n, const char *label, struct fr_d
 
 /* Opens an object, even if this kernel cannot run the object's programs. BYTES are not used after the call.
    LABEL (copied) names the object in messages: "the probe exec", "/etc/flightrec/x.bpf.o". If `classic` is
-   true, acts as if the kernel had no BTF. Returns -ENOEXEC if BYTES are not a BPF object of this ABI; -EINVAL
-   if a program has an unknown SEC(); -E2BIG if the maps need more than FR_BPF_MAPS_MAX. */
+   true, acts as if the kernel had no BTF. Returns -ENOEXEC if BYTES are damaged, or are not a BPF object of
+   this ABI; -EINVAL if a program has an unknown SEC(); -E2BIG if the maps need more than FR_BPF_MAPS_MAX. */
 int fr_bpf_object_open(const void *bytes, size_t n, const char *label, bool classic,
 	struct fr_bpf_object **ret, struct fr_diag *d);
 /* Detaches and frees. NULL is allowed; returns NULL. */

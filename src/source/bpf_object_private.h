@@ -16,8 +16,8 @@ struct fr_bpf_object {
 	int empty_btf; /* a memfd with a BTF without types; -1: libbpf uses the kernel's BTF */
 };
 
-/* bpf_btf.c: returns -ENOEXEC, with a message in D, if libbpf could crash on the BTF of the object file
-   BYTES. Returns 0 if BYTES have no BTF that can be read: libbpf refuses such a file itself. */
+/* bpf_btf.c: returns -ENOEXEC or -ENOMEM, with a message in D, if libbpf could crash on the BTF of the object
+   file BYTES. Returns 0 if BYTES have no BTF that can be read: libbpf refuses such a file itself. */
 int fr_bpf_btf_check(const void *bytes, size_t n, const char *label, struct fr_diag *d);
 
 /* bpf_programs.c: checks that the object has at least one program, and that libbpf knows the SEC() of each

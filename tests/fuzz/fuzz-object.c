@@ -6,7 +6,7 @@
  * the head of the object's file, an assignment of Set=, or changes of the object's file.
  *
  * Only files that only root can write reach libbpf, because fr_bpf_file_read() reads no other file. But such
- * a file can be damaged, and libbpf 1.1 crashes on damaged BTF that fr_bpf_btf_check() does not refuse.
+ * a file can be damaged. libbpf 1.1 crashes on some damaged BTF, so fr_bpf_btf_check() refuses it before.
  */
 
 #include "fuzz.h"
@@ -71,23 +71,26 @@ static void try_assignment(const uint8_t *data, size_t size)
 	free(text);
 }
 
-/* Opens a copy of the built-in probe off-cpu. Each 4 bytes of DATA change one byte of the copy: its position
-   (24 bits, the highest first), and the new value. */
+/* Opens a copy of the built-in probe off-cpu. Each 4 bytes of DATA change one byte of the copy: its position,
+   counted from the begin of .BTF (24 bits, the highest first), and the new value. */
 static void try_changes(const uint8_t *data, size_t size)
 {
 	struct fr_bpf_object *o = NULL;
 	struct fr_diag d = {0};
-	const void *good;
+	const void *good, *btf;
 	uint8_t *bytes;
-	size_t n;
+	size_t begin, n;
 	int r;
 
 	good = fr_probe_find("off-cpu")->object(&n);
+	btf = memmem(good, n, "\x9f\xeb\x01", 3); /* the head of .BTF */
+	check(btf);
+	begin = (size_t)((const uint8_t *)btf - (const uint8_t *)good);
 	bytes = malloc(n);
 	check(bytes);
 	memcpy(bytes, good, n);
 	for (; size >= 4; data += 4, size -= 4)
-		bytes[((size_t)data[0] << 16 | (size_t)data[1] << 8 | data[2]) % n] = data[3];
+		bytes[(begin + ((size_t)data[0] << 16 | (size_t)data[1] << 8 | data[2])) % n] = data[3];
 	r = fr_bpf_object_open(bytes, n, "fuzz", true, &o, &d);
 	check(r == d.code && (r == 0 ? o != NULL : d.what[0] && !o));
 	fr_bpf_object_free(o);

@@ -5,6 +5,8 @@
 #include "source/bpf_log.h"
 #include "source/bpf_object.h"
 
+#include <bpf/btf.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -74,24 +76,33 @@ TEST(bad_objects_are_refused_with_a_reason)
 	free(verifier_log);
 }
 
-/* Truncated objects and objects with changed bytes are opened or refused, without harm. A changed byte in the
-   BTF can be the number of a type that does not exist. */
+/* Returns the head of the section .BTF of an object. */
+static struct btf_header *btf_of(const struct fr_buf *object)
+{
+	struct btf_header *h = memmem(object->data, object->len, "\x9f\xeb\x01", 3);
+
+	assert_non_null(h);
+	assert_true((uint8_t *)h + h->hdr_len + h->type_off + h->type_len <= object->data + object->len);
+	return h;
+}
+
+/* Truncated objects and objects with changed bytes are opened or refused, without harm. */
 TEST(damaged_objects_do_no_harm)
 {
 	_cleanup_buf_ struct fr_buf good = {0};
 	unsigned opened = 0, refused = 0;
-	const uint8_t *btf;
-	uint32_t random = 1;
+	const struct btf_header *btf;
+	size_t types;
 
 	need_bpf();
 	assert_int_equal(fr_read_file(AT_FDCWD, OBJECT("getppid"), FR_BPF_FILE_MAX, &good), 0);
-	btf = memmem(good.data, good.len, "\x9f\xeb\x01", 3); /* the head of the section .BTF */
-	assert_non_null(btf);
+	btf = btf_of(&good);
+	types = (size_t)((const uint8_t *)btf - good.data) + btf->hdr_len + btf->type_off;
+	srandom(1);
 	for (int i = 0; i < 3000; i++) {
-		const bool truncate = i % 3 == 0;
-		const size_t begin = i % 3 == 1 ? (size_t)(btf - good.data) : 0;
-		const size_t range = i % 3 == 1 ? 4096 : good.len;
-		const size_t at = begin + (random = random * 1664525 + 1013904223) % range;
+		const bool truncate = i % 3 == 0, in_types = i % 3 == 1;
+		const size_t at =
+			in_types ? types + (size_t)random() % btf->type_len : (size_t)random() % good.len;
 		const size_t n = truncate ? FR_MAX(at, (size_t)1) : good.len;
 		/* memory of exactly the size of the object, so that a sanitizer finds a read after its end */
 		_cleanup_free_ uint8_t *bytes = malloc(n);
@@ -101,7 +112,7 @@ TEST(damaged_objects_do_no_harm)
 
 		memcpy(bytes, good.data, n);
 		if (!truncate)
-			bytes[at] ^= (uint8_t)(1u << i % 8);
+			bytes[at] = (uint8_t)random();
 		r = fr_bpf_object_open(bytes, n, "damaged.bpf.o", false, &o, &d);
 		assert_true(truncate ? r < 0 : r <= 0);
 		assert_true(r == 0 || (!o && d.what[0]));
@@ -110,6 +121,114 @@ TEST(damaged_objects_do_no_harm)
 		fr_bpf_object_free(o);
 	}
 	assert_true(opened > 100 && refused > 1100);
+}
+
+#define MISSING 0xfffff /* no such type, and no such name */
+
+/* Gives one reference of the type T, whose number is ID, an invalid value. */
+typedef void damage(struct btf_type *t, __u32 id);
+
+static void refer_to_missing(struct btf_type *t, __u32 id)
+{
+	t->type = MISSING;
+}
+
+static void refer_to_itself(struct btf_type *t, __u32 id)
+{
+	t->type = id;
+}
+
+static void take_missing_name(struct btf_type *t, __u32 id)
+{
+	t->name_off = MISSING;
+}
+
+static void damage_member(struct btf_type *t, __u32 id)
+{
+	btf_members(t)->type = MISSING;
+}
+
+static void damage_name_of_member(struct btf_type *t, __u32 id)
+{
+	btf_members(t)->name_off = MISSING;
+}
+
+static void damage_name_of_value(struct btf_type *t, __u32 id)
+{
+	btf_enum(t)->name_off = MISSING;
+}
+
+static void damage_element(struct btf_type *t, __u32 id)
+{
+	btf_array(t)->type = MISSING;
+}
+
+static void damage_index(struct btf_type *t, __u32 id)
+{
+	btf_array(t)->index_type = MISSING;
+}
+
+static void damage_parameter(struct btf_type *t, __u32 id)
+{
+	btf_params(t)->type = MISSING;
+}
+
+static void damage_variable(struct btf_type *t, __u32 id)
+{
+	btf_var_secinfos(t)->type = MISSING;
+}
+
+/* Each kind of reference is checked. libbpf 1.1 would crash on some of these objects, or not end. */
+TEST(invalid_references_in_btf_are_refused)
+{
+	static const struct {
+		unsigned kind;
+		damage *damage;
+	} cases[] = {
+		{BTF_KIND_INT, take_missing_name},
+		{BTF_KIND_PTR, refer_to_missing},
+		{BTF_KIND_CONST, refer_to_missing},
+		{BTF_KIND_TYPEDEF, refer_to_missing},
+		{BTF_KIND_TYPEDEF, refer_to_itself},
+		{BTF_KIND_STRUCT, damage_member},
+		{BTF_KIND_STRUCT, damage_name_of_member},
+		{BTF_KIND_ENUM, damage_name_of_value},
+		{BTF_KIND_ARRAY, damage_element},
+		{BTF_KIND_ARRAY, damage_index},
+		{BTF_KIND_FUNC_PROTO, refer_to_missing},
+		{BTF_KIND_FUNC_PROTO, damage_parameter},
+		{BTF_KIND_FUNC, refer_to_missing},
+		{BTF_KIND_FUNC, refer_to_itself}, /* which is not a prototype */
+		{BTF_KIND_VAR, refer_to_missing},
+		{BTF_KIND_DATASEC, damage_variable},
+	};
+	_cleanup_buf_ struct fr_buf good = {0};
+	struct btf_header *h;
+	struct btf *btf;
+
+	need_bpf();
+	assert_int_equal(fr_read_file(AT_FDCWD, OBJECT("getppid"), FR_BPF_FILE_MAX, &good), 0);
+	h = btf_of(&good);
+	btf = btf__new(h, h->hdr_len + h->str_off + h->str_len);
+	assert_non_null(btf);
+	for (size_t i = 0; i < FR_ARRAY_SIZE(cases); i++) {
+		uint8_t *types = (uint8_t *)h + h->hdr_len + h->type_off;
+		struct fr_bpf_object *o = NULL;
+		struct fr_diag d = {0};
+		struct btf_type *t, saved[2];
+		__u32 id = 1;
+
+		while (btf_kind(btf__type_by_id(btf, id)) != cases[i].kind)
+			id++;
+		t = (struct btf_type *)(types + ((const uint8_t *)btf__type_by_id(btf, id) -
+							(const uint8_t *)btf__type_by_id(btf, 1)));
+		memcpy(saved, t, sizeof(saved)); /* the type and the first of its members */
+		cases[i].damage(t, id);
+		assert_int_equal(fr_bpf_object_open(good.data, good.len, "x.bpf.o", false, &o, &d), -ENOEXEC);
+		assert_string_equal(d.what, "x.bpf.o is damaged: a type in its BTF has an invalid reference");
+		memcpy(t, saved, sizeof(saved));
+	}
+	btf__free(btf);
 }
 
 TEST(bad_files_are_refused)
