@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/thread.h"
+#include "sideband/auxfile.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -183,15 +184,15 @@ static int remove_chosen(int dirfd, const struct listing *l, struct fr_vacuum_re
 }
 
 /* Returns whether a dump remains that needs this auxiliary file. The time in the name of an auxiliary file is
-   the end of its recording. So the dumps of this recording are not newer than this time, and not older than
-   the time of the previous auxiliary file. */
+   its last change. The dumps of its recording are newer than the previous auxiliary file, and at most
+   FR_AUXFILE_LATER_NS newer than this one. */
 static bool is_needed(const struct listing *l, size_t auxiliary)
 {
 	uint64_t from = auxiliary ? l->auxiliaries[auxiliary - 1].time_ns : 0;
-	uint64_t to = l->auxiliaries[auxiliary].time_ns;
+	uint64_t to = l->auxiliaries[auxiliary].time_ns + FR_AUXFILE_LATER_NS;
 
 	for (size_t i = 0; i < l->n_dumps; i++)
-		if (!l->files[i].remove && l->dumps[i].kind == FR_NAME_DUMP && l->dumps[i].time_ns >= from &&
+		if (!l->files[i].remove && l->dumps[i].kind == FR_NAME_DUMP && l->dumps[i].time_ns > from &&
 			l->dumps[i].time_ns <= to)
 			return true;
 	return false;

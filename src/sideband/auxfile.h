@@ -53,6 +53,10 @@ bool fr_auxfile_is_displaced(const struct fr_auxfile *a);
 /* Syncs and closes the file. If there is a next file (see below), removes it. NULL-safe; returns NULL. */
 struct fr_auxfile *fr_auxfile_close(struct fr_auxfile *a);
 
+/* The time of a sample file can be later than the last change of its auxiliary file, by at most this much: an
+   idle machine can make no side-band for some time before a dump. */
+#define FR_AUXFILE_LATER_NS (600 * FR_NSEC_PER_SEC)
+
 /* Removes each perf.data.auxiliary.STAMP (the auxiliary file of an earlier recording) if that recording has
    no perf.data.sample.* any more. Call this function only while this process has the lock of
    perf.data.auxiliary. */

@@ -11,10 +11,6 @@
 #define SAMPLE_PREFIX "perf.data.sample."
 #define OLD_PREFIX FR_AUXFILE_NAME "."
 
-/* The time of a sample file can be later than the last change of its auxiliary file, by at most this much: an
-   idle machine can make no side-band for some time before a dump. */
-#define LATER_NS (600 * FR_NSEC_PER_SEC)
-
 /* If NAME is PREFIX and a stamp, returns the time of the stamp. Otherwise returns 0. */
 static uint64_t stamp_of(const char *name, const char *prefix)
 {
@@ -59,7 +55,7 @@ static bool has_dump_of_recording(struct dirent **samples, int n, uint64_t from_
 	for (int i = 0; i < n; i++) {
 		uint64_t ns = stamp_of(samples[i]->d_name, SAMPLE_PREFIX);
 
-		if (ns > from_ns && ns <= end_ns + LATER_NS)
+		if (ns > from_ns && ns <= end_ns + FR_AUXFILE_LATER_NS)
 			return true;
 	}
 	return false;

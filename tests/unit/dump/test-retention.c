@@ -285,6 +285,20 @@ TEST(older_merged_files_count_as_dumps)
 	fr_vacuum_report_deinit(&report);
 }
 
+/* The time of an auxiliary file is its last change. On an idle machine, a dump can be up to ten minutes
+ * newer. */
+TEST(an_auxiliary_file_can_be_older_than_its_dumps)
+{
+#define OLDER(time) "perf.data.auxiliary.202611" time ".000000Z"
+	struct fr_vacuum_report report;
+
+	PUT(FILES_OF(DUMP("01")), FILES_OF(DUMP("02")), OLDER("02T115000"), OLDER("03T115000"),
+		OLDER("04T115000"), FILES_OF(DUMP("05")), OLDER("05T114959"));
+	vacuum(*state, (struct fr_retention){.max_files = 2}, UINT64_MAX, GONE(DUMP("01")), &report);
+	ARE_THERE(FILES_OF(DUMP("02")), OLDER("02T115000"), FILES_OF(DUMP("05")));
+	ARE_GONE(OLDER("04T115000"), OLDER("05T114959"));
+}
+
 TEST(links_are_not_followed)
 {
 	struct fr_vacuum_report report;
