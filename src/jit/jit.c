@@ -148,8 +148,7 @@ static int write_file(struct fr_jit *j, const char *name, const struct fr_buf *b
 	return r;
 }
 
-/* Frees memory that later calls do not need. Only the first and the last function of a perf map
-   stay. */
+/* Frees memory that later calls do not need. Keeps only the first and the last function of a perf map. */
 static void shrink(struct jit_source *s)
 {
 	struct jit_symbol *v;

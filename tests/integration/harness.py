@@ -388,8 +388,9 @@ def exact(found):
 # An option for tests that count each event. The kernel rings are so large that they do not overflow if the CPUs have other
 # work.
 NO_LOSS = ("-m", "16M")
-# A recorder with -m gets this configuration, too. While the recorder waits for a CPU, other tests can start many processes.
-SIDEBAND_ROOM = "[Recorder]\nSidebandBuffer=8M\n"
+# The configuration of a recorder that has -m and no other configuration. While it waits for a CPU, other tests can start many
+# processes. But a drain of the kernel rings must not bring more side-band than the queue of the tracker has room for.
+SIDEBAND_ROOM = "[Recorder]\nSidebandBuffer=1M\n"
 
 
 def stolen_s():

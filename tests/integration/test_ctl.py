@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Tests the texts that flightrecctl prints for people, copies of dumps, and dumps without compression."""
+"""flightrecctl: its texts for people, its copies of dumps, and dumps without compression."""
 import json
 import os
 import signal

@@ -18,8 +18,8 @@ from harness import (ARMED_PROBES, EXIT, WATCHED, Daemon, die_with_parent, finis
 
 # Records only lseek(), the system call of frtest-count, so that few other records evict frames of the ring.
 SYSCALLS = ("-e", "raw_syscalls:sys_enter", "--filter", "id == 8", "-m", "16M")
-# Losses that other programs of the machine can cause: the kernel rings are full, or the tracker's queue, while its disk does
-# not write.
+# Losses that other programs of the machine can cause: the kernel rings are full, or the queue of the tracker is full while its
+# disk does not write.
 BUSY = ("kernel-ring-full", "side-band-queue")
 SKIP = 77
 
@@ -76,7 +76,8 @@ def on_disk(recorder, disk):
 def has_all(d, path, did, also=()):
     """Checks that a dump has each number of the load once. Numbers may be missing only if they were counted as lost because the
     kernel rings of a busy machine were full. Side-band may be lost if the tracker's queue was full while its disk did not
-    write. A loss of side-band is counted, and a scan repairs it. The parameter `also` has further causes of losses that are permitted."""
+    write. A loss of side-band is counted, and a scan repairs it. The parameter `also` has further causes of losses that are
+    permitted."""
     found, lost = sequence(path, did), d.lost()
     assert set(lost) <= {*BUSY, *also}, lost
     assert did["calls"] - found["count"] <= lost.get("kernel-ring-full", 0) and found["twice"] == 0, (found, did, lost)

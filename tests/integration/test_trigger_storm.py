@@ -48,7 +48,7 @@ def triggers(recorder, tmp_path):
 
 
 def write(conf, of_all, text):
-    conf.write_text("[Recorder]\nEvents=cpu-clock\nRingSize=8M\nSidebandBuffer=8M\n" + triggers_config("", of_all + text))
+    conf.write_text("[Recorder]\nEvents=cpu-clock\nRingSize=8M\nSidebandBuffer=1M\n" + triggers_config("", of_all + text))
 
 
 def memory_mib(pid):

@@ -48,11 +48,12 @@ int unit_shell(const char *fmt, ...)
 {
 	char command[16384];
 	va_list ap;
+	int n;
 
 	va_start(ap, fmt);
-	vsnprintf(command, sizeof(command), fmt, ap);
+	n = vsnprintf(command, sizeof(command), fmt, ap);
 	va_end(ap);
-	return system(command);
+	return n >= 0 && (size_t)n < sizeof(command) ? system(command) : -1;
 }
 
 int main(void)

@@ -36,7 +36,7 @@
    the reason. */
 void unit_skip(const char *why, ...) __attribute__((format(printf, 1, 2), noreturn));
 
-/* Runs a command of the shell, with up to 16 KiB. Returns the same as system(). */
+/* Runs a command of the shell. Returns the same as system(); or -1 if the command has more than 16 KiB. */
 int unit_shell(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 void unit_add(const char *name, CMUnitTestFunction test);
