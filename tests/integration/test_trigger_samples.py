@@ -71,12 +71,13 @@ def test_signal_and_control(recorder, state_dir, events):
 
 
 def test_a_probe_marks_the_thread_and_the_instant(recorder, tmp_path):
-    """The trigger sample has the thread, its CPU and the value. Its place in the file is between the samples from before and
-    after the anomaly."""
+    """The trigger sample has the thread, its CPU and the value. Its place in the file is between the samples of the thread from
+    before and after the anomaly: the call of kill(), and the exit."""
     name = tmp_path / "frtest-marked"
     name.symlink_to("/bin/sh")
     options = [x for key in ("", ":MinFill=0", f":Comm={name.name}", ":PostTrigger=300ms") for x in ("--trigger", f"fatal-signal{key}")]
-    d = recorder(*NO_LOSS, "-e", "sched:sched_switch", "-M", "16M", *options)
+    events = ("-e", "raw_syscalls:sys_enter", "--filter", f'COMM == "{name.name}"', "-e", "sched:sched_process_exit")
+    d = recorder(*NO_LOSS, *events, "-M", "16M", *options)
     refused = [line for line in d.log().splitlines() if "fatal-signal is not armed" in line]
     if refused:
         pytest.skip(refused[0])
@@ -87,11 +88,10 @@ def test_a_probe_marks_the_thread_and_the_instant(recorder, tmp_path):
     sample, = check(path, [cause])
     assert (sample.pid, sample.tid, sample.comm, sample.cpu) == (p.pid, p.pid, name.name, cause["cpu"])
     assert f"value={cause['value']}" in sample.trace and cause["detail"] in sample.trace, sample
-    on_cpu = [line for line in script_lines(path) if line.cpu == sample.cpu]
-    # The switch before the anomaly brought the thread to the CPU, and the switch after it took the thread away.
-    before = max((line for line in on_cpu if time_ns(line) < time_ns(sample)), key=time_ns)
-    after = min((line for line in on_cpu if time_ns(line) > time_ns(sample)), key=time_ns)
-    assert f"next_pid={p.pid} " in before.trace and after.tid == p.pid, (before, sample, after)
+    own = [line for line in script_lines(path) if line.tid == p.pid]
+    before = max((line for line in own if time_ns(line) < time_ns(sample)), key=time_ns)
+    after = min((line for line in own if time_ns(line) > time_ns(sample)), key=time_ns)
+    assert "NR 62 " in before.trace and after.event == "sched:sched_process_exit", (before, sample, after)
 
 
 def test_a_file_describes_its_trigger_samples_without_tracefs(recorder, state_dir):
