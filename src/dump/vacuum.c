@@ -183,17 +183,15 @@ static int remove_chosen(int dirfd, const struct listing *l, struct fr_vacuum_re
 	return r;
 }
 
-/* Returns whether a dump remains that needs this auxiliary file. The time in the name of an auxiliary file is
-   its last change. The dumps of its recording are newer than the previous auxiliary file, and at most
-   FR_AUXFILE_LATER_NS newer than this one. */
+/* Returns whether a dump remains that needs this auxiliary file. */
 static bool is_needed(const struct listing *l, size_t auxiliary)
 {
-	uint64_t from = auxiliary ? l->auxiliaries[auxiliary - 1].time_ns : 0;
-	uint64_t to = l->auxiliaries[auxiliary].time_ns + FR_AUXFILE_LATER_NS;
+	uint64_t previous = auxiliary ? l->auxiliaries[auxiliary - 1].time_ns : 0;
 
 	for (size_t i = 0; i < l->n_dumps; i++)
-		if (!l->files[i].remove && l->dumps[i].kind == FR_NAME_DUMP && l->dumps[i].time_ns > from &&
-			l->dumps[i].time_ns <= to)
+		if (!l->files[i].remove && l->dumps[i].kind == FR_NAME_DUMP &&
+			fr_auxfile_is_needed_by(
+				l->dumps[i].time_ns, previous, l->auxiliaries[auxiliary].time_ns))
 			return true;
 	return false;
 }

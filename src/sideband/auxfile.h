@@ -53,9 +53,9 @@ bool fr_auxfile_is_displaced(const struct fr_auxfile *a);
 /* Syncs and closes the file. If there is a next file (see below), removes it. NULL-safe; returns NULL. */
 struct fr_auxfile *fr_auxfile_close(struct fr_auxfile *a);
 
-/* The time of a sample file can be later than the last change of its auxiliary file, by at most this much: an
-   idle machine can make no side-band for some time before a dump. */
-#define FR_AUXFILE_LATER_NS (600 * FR_NSEC_PER_SEC)
+/* Returns whether a dump with the time DUMP_NS can need the auxiliary file with the time AUXILIARY_NS.
+   PREVIOUS_NS is the time of the auxiliary file before it; 0: there is none. */
+bool fr_auxfile_is_needed_by(uint64_t dump_ns, uint64_t previous_ns, uint64_t auxiliary_ns);
 
 /* Removes each perf.data.auxiliary.STAMP (the auxiliary file of an earlier recording) if that recording has
    no perf.data.sample.* any more. Call this function only while this process has the lock of

@@ -11,6 +11,15 @@
 #define SAMPLE_PREFIX "perf.data.sample."
 #define OLD_PREFIX FR_AUXFILE_NAME "."
 
+/* The time of a sample file can be later than the last change of its auxiliary file, by at most this much: an
+   idle machine can make no side-band for some time before a dump. */
+#define LATER_NS (600 * FR_NSEC_PER_SEC)
+
+bool fr_auxfile_is_needed_by(uint64_t dump_ns, uint64_t previous_ns, uint64_t auxiliary_ns)
+{
+	return dump_ns > previous_ns && dump_ns <= auxiliary_ns + LATER_NS;
+}
+
 /* If NAME is PREFIX and a stamp, returns the time of the stamp. Otherwise returns 0. */
 static uint64_t stamp_of(const char *name, const char *prefix)
 {
@@ -52,12 +61,9 @@ int auxfile_has_samples(int dirfd)
    recording ended at FROM_NS. */
 static bool has_dump_of_recording(struct dirent **samples, int n, uint64_t from_ns, uint64_t end_ns)
 {
-	for (int i = 0; i < n; i++) {
-		uint64_t ns = stamp_of(samples[i]->d_name, SAMPLE_PREFIX);
-
-		if (ns > from_ns && ns <= end_ns + FR_AUXFILE_LATER_NS)
+	for (int i = 0; i < n; i++)
+		if (fr_auxfile_is_needed_by(stamp_of(samples[i]->d_name, SAMPLE_PREFIX), from_ns, end_ns))
 			return true;
-	}
 	return false;
 }
 
