@@ -72,7 +72,7 @@ static void try_assignment(const uint8_t *data, size_t size)
 }
 
 /* Opens a copy of the built-in probe off-cpu. Each 4 bytes of DATA change one byte of the copy: its position,
-   counted from the begin of .BTF (24 bits, the highest first), and the new value. */
+   counted from the start of .BTF (24 bits, the highest first), and the new value. */
 static void try_changes(const uint8_t *data, size_t size)
 {
 	struct fr_bpf_object *o = NULL;

@@ -299,6 +299,11 @@ class Daemon:
         """Returns {cause: number of losses since the start}, only with causes that have losses."""
         return {cause: n for cause, n in self.status().get("losses", {}).items() if n}
 
+    def lost_to_others(self):
+        """Returns how many samples were lost because other processes used the CPUs for too long."""
+        lost = self.lost()
+        return lost.get("kernel-ring-full", 0) + lost.get("back-pressure", 0)
+
     def lose_sideband(self):
         """Makes the recorder lose side-band. 100 processes start while the recorder is stopped, and each start needs 1 KB of
         the kernel ring for side-band. The configuration of the recorder must have SidebandBuffer=4K."""

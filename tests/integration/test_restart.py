@@ -108,12 +108,6 @@ def drained(daemon):
               lambda: load("count", "-t", 0.001, "-c", last_cpu()) and daemon.status()["ring"]["last_ns"] > now)
 
 
-def kernel_lost(daemon):
-    """Returns how many samples were lost because other processes used the CPUs for too long. Losses by a restart do not
-    count."""
-    return daemon.lost().get("kernel-ring-full", 0) + daemon.lost().get("back-pressure", 0)
-
-
 def test_kills_lose_only_what_was_not_drained(instance):
     """The recorder is killed many times. The last dump has each number that had been moved from the kernel rings into the ring,
     so numbers are missing only around the restarts."""
@@ -124,7 +118,7 @@ def test_kills_lose_only_what_was_not_drained(instance):
     gaps, lost = [], 0
     for _ in range(KILLS):
         time.sleep(random.uniform(0.05, 1.2))
-        lost += kernel_lost(d)
+        lost += d.lost_to_others()
         killed = time.monotonic_ns()
         d.kill()
         d = instance(*COUNTED, "-M", "32M")
@@ -136,7 +130,7 @@ def test_kills_lose_only_what_was_not_drained(instance):
     counted = finish_load(counting, stop=True)
     end(spawning)
     sample = d.dump_by_control()
-    lost += kernel_lost(d)
+    lost += d.lost_to_others()
     assert d.lost()["restart"] == KILLS == d.status()["adopted"]["restarts"]
     assert restart_loss(sample)["count"] == KILLS
     assert 0 < restart_loss(sample)["seconds"] <= sum(b - a for a, b in gaps) / 1e9 * 1.01

@@ -103,9 +103,9 @@ TEST(damaged_objects_do_no_harm)
 		const bool truncate = i % 3 == 0, in_types = i % 3 == 1;
 		const size_t at =
 			in_types ? types + (size_t)random() % btf->type_len : (size_t)random() % good.len;
-		const size_t n = truncate ? FR_MAX(at, (size_t)1) : good.len;
+		const size_t n = truncate ? good.len * (size_t)i / 3000 : good.len;
 		/* memory of exactly the size of the object, so that a sanitizer finds a read after its end */
-		_cleanup_free_ uint8_t *bytes = malloc(n);
+		_cleanup_free_ uint8_t *bytes = malloc(FR_MAX(n, (size_t)1));
 		struct fr_bpf_object *o = NULL;
 		struct fr_diag d = {0};
 		int r;
@@ -123,84 +123,35 @@ TEST(damaged_objects_do_no_harm)
 	assert_true(opened > 100 && refused > 1100);
 }
 
-#define MISSING 0xfffff /* no such type, and no such name */
-
-/* Gives one reference of the type T, whose number is ID, an invalid value. */
-typedef void damage(struct btf_type *t, __u32 id);
-
-static void refer_to_missing(struct btf_type *t, __u32 id)
-{
-	t->type = MISSING;
-}
-
-static void refer_to_itself(struct btf_type *t, __u32 id)
-{
-	t->type = id;
-}
-
-static void take_missing_name(struct btf_type *t, __u32 id)
-{
-	t->name_off = MISSING;
-}
-
-static void damage_member(struct btf_type *t, __u32 id)
-{
-	btf_members(t)->type = MISSING;
-}
-
-static void damage_name_of_member(struct btf_type *t, __u32 id)
-{
-	btf_members(t)->name_off = MISSING;
-}
-
-static void damage_name_of_value(struct btf_type *t, __u32 id)
-{
-	btf_enum(t)->name_off = MISSING;
-}
-
-static void damage_element(struct btf_type *t, __u32 id)
-{
-	btf_array(t)->type = MISSING;
-}
-
-static void damage_index(struct btf_type *t, __u32 id)
-{
-	btf_array(t)->index_type = MISSING;
-}
-
-static void damage_parameter(struct btf_type *t, __u32 id)
-{
-	btf_params(t)->type = MISSING;
-}
-
-static void damage_variable(struct btf_type *t, __u32 id)
-{
-	btf_var_secinfos(t)->type = MISSING;
-}
-
 /* Each kind of reference is checked. libbpf 1.1 would crash on some of these objects, or not end. */
 TEST(invalid_references_in_btf_are_refused)
 {
+#define MISSING 0xfffff /* no such type, and no such name */
+#define ITSELF 0	/* the number of the type that is changed */
+#define OF_TYPE(member) offsetof(struct btf_type, member)
+#define OF_FIRST(type, member) (sizeof(struct btf_type) + offsetof(struct type, member))
 	static const struct {
 		unsigned kind;
-		damage *damage;
+		size_t offset; /* of the reference, in the type with the first of its members */
+		__u32 value;
 	} cases[] = {
-		{BTF_KIND_INT, take_missing_name},
-		{BTF_KIND_PTR, refer_to_missing},
-		{BTF_KIND_CONST, refer_to_missing},
-		{BTF_KIND_TYPEDEF, refer_to_missing},
-		{BTF_KIND_TYPEDEF, refer_to_itself},
-		{BTF_KIND_STRUCT, damage_member},
-		{BTF_KIND_STRUCT, damage_name_of_member},
-		{BTF_KIND_ENUM, damage_name_of_value},
-		{BTF_KIND_ARRAY, damage_element},
-		{BTF_KIND_ARRAY, damage_index},
-		{BTF_KIND_FUNC_PROTO, refer_to_missing},
-		{BTF_KIND_FUNC_PROTO, damage_parameter},
-		{BTF_KIND_FUNC, refer_to_missing},
-		{BTF_KIND_FUNC, refer_to_itself}, /* which is not a prototype */
-		{BTF_KIND_VAR, refer_to_missing},
-		{BTF_KIND_DATASEC, damage_variable},
+		{BTF_KIND_INT, OF_TYPE(name_off), MISSING},
+		{BTF_KIND_PTR, OF_TYPE(type), MISSING},
+		{BTF_KIND_CONST, OF_TYPE(type), MISSING},
+		{BTF_KIND_TYPEDEF, OF_TYPE(type), MISSING},
+		{BTF_KIND_TYPEDEF, OF_TYPE(type), ITSELF},
+		{BTF_KIND_STRUCT, OF_FIRST(btf_member, type), MISSING},
+		{BTF_KIND_STRUCT, OF_FIRST(btf_member, name_off), MISSING},
+		{BTF_KIND_ENUM, OF_FIRST(btf_enum, name_off), MISSING},
+		{BTF_KIND_ARRAY, OF_FIRST(btf_array, type), MISSING},
+		{BTF_KIND_ARRAY, OF_FIRST(btf_array, index_type), MISSING},
+		{BTF_KIND_FUNC_PROTO, OF_TYPE(type), MISSING},
+		{BTF_KIND_FUNC_PROTO, OF_FIRST(btf_param, type), MISSING},
+		{BTF_KIND_FUNC_PROTO, OF_FIRST(btf_param, name_off), MISSING},
+		{BTF_KIND_FUNC, OF_TYPE(type), MISSING},
+		{BTF_KIND_FUNC, OF_TYPE(type), ITSELF}, /* which is not a prototype */
+		{BTF_KIND_VAR, OF_TYPE(type), MISSING},
+		{BTF_KIND_DATASEC, OF_FIRST(btf_var_secinfo, type), MISSING},
 	};
 	_cleanup_buf_ struct fr_buf good = {0};
 	struct btf_header *h;
@@ -215,18 +166,20 @@ TEST(invalid_references_in_btf_are_refused)
 		uint8_t *types = (uint8_t *)h + h->hdr_len + h->type_off;
 		struct fr_bpf_object *o = NULL;
 		struct fr_diag d = {0};
-		struct btf_type *t, saved[2];
-		__u32 id = 1;
+		__u32 id = 1, saved, value;
+		uint8_t *reference;
 
 		while (btf_kind(btf__type_by_id(btf, id)) != cases[i].kind)
 			id++;
-		t = (struct btf_type *)(types + ((const uint8_t *)btf__type_by_id(btf, id) -
-							(const uint8_t *)btf__type_by_id(btf, 1)));
-		memcpy(saved, t, sizeof(saved)); /* the type and the first of its members */
-		cases[i].damage(t, id);
+		reference = types + cases[i].offset +
+			    ((const uint8_t *)btf__type_by_id(btf, id) -
+				    (const uint8_t *)btf__type_by_id(btf, 1));
+		value = cases[i].value == ITSELF ? id : cases[i].value;
+		memcpy(&saved, reference, sizeof(saved));
+		memcpy(reference, &value, sizeof(value));
 		assert_int_equal(fr_bpf_object_open(good.data, good.len, "x.bpf.o", false, &o, &d), -ENOEXEC);
 		assert_string_equal(d.what, "x.bpf.o is damaged: a type in its BTF has an invalid reference");
-		memcpy(t, saved, sizeof(saved));
+		memcpy(reference, &saved, sizeof(saved));
 	}
 	btf__free(btf);
 }
