@@ -30,6 +30,7 @@ enum fr_user_record {
 	FR_RECORD_HEADER_BUILD_ID = 67,
 	FR_RECORD_FINISHED_ROUND = 68,
 	FR_RECORD_ID_INDEX = 69,
+	FR_RECORD_AUXTRACE_INFO = 70,
 	FR_RECORD_AUXTRACE = 71,
 	FR_RECORD_THREAD_MAP = 73,
 	FR_RECORD_CPU_MAP = 74,
@@ -143,6 +144,25 @@ struct fr_record_cgroup {
 	struct perf_event_header header;
 	uint64_t id;
 	char path[];
+};
+
+struct fr_record_id_index { /* ID_INDEX; then `nr` struct fr_id_index_entry (auxtrace.h) */
+	struct perf_event_header header;
+	uint64_t nr;
+};
+
+struct fr_record_auxtrace_info {
+	struct perf_event_header header;
+	uint32_t type; /* the decoder */
+	uint32_t reserved;
+	uint64_t priv[];
+};
+
+struct fr_record_auxtrace { /* AUXTRACE; `size` bytes of AUX data follow, which header.size does not count */
+	struct perf_event_header header;
+	uint64_t size, offset, reference;
+	uint32_t idx, tid, cpu;
+	uint32_t reserved;
 };
 
 /* Returns whether P, which is aligned to 8, begins a whole record. The size of a whole record is at most

@@ -71,6 +71,14 @@ int fr_file_begin(struct fr_file_writer *w, const struct fr_session *s, const st
 	return write_built(w, &b);
 }
 
+/* Makes the section AUXTRACE: u64 number of entries, then the entries. */
+static int make_aux_section(const struct fr_file_writer *w, struct fr_buf *ret)
+{
+	int r = w->aux_index.len ? fr_buf_append_u64(ret, w->aux_index.len / (2 * sizeof(uint64_t))) : 0;
+
+	return r < 0 ? r : fr_buf_append(ret, w->aux_index.data, w->aux_index.len);
+}
+
 int fr_file_end(
 	struct fr_file_writer *w, const struct fr_session *s, uint8_t ret_header[static FR_FILE_HEADER_SIZE])
 {
@@ -82,13 +90,20 @@ int fr_file_end(
 		.data = {w->data_offset, w->offset - w->data_offset},
 	};
 	struct file_section section = {.offset = w->offset};
+	const struct fr_buf *features[_FR_FEATURE_MAX];
+	_cleanup_buf_ struct fr_buf aux = {0};
 	struct builder b = {0};
-	int r;
+	int r = make_aux_section(w, &aux);
 
-	for (size_t f = 0; f < _FR_FEATURE_MAX; f++)
-		section.offset += s->features[f].len > 0 ? sizeof(section) : 0;
+	fr_buf_deinit(&w->aux_index);
+	if (r < 0)
+		return r;
 	for (size_t f = 0; f < _FR_FEATURE_MAX; f++) {
-		section.size = s->features[f].len;
+		features[f] = f == FR_FEATURE_AUXTRACE ? &aux : &s->features[f];
+		section.offset += features[f]->len > 0 ? sizeof(section) : 0;
+	}
+	for (size_t f = 0; f < _FR_FEATURE_MAX; f++) {
+		section.size = features[f]->len;
 		if (section.size == 0)
 			continue;
 		header.features[f / 64] |= 1ULL << f % 64;
@@ -96,10 +111,8 @@ int fr_file_end(
 		section.offset += FR_ALIGN_UP(section.size, 8);
 	}
 	for (size_t f = 0; f < _FR_FEATURE_MAX; f++) {
-		const struct fr_buf *bytes = &s->features[f];
-
-		put_bytes(&b, bytes->data, bytes->len);
-		put_zeros(&b, FR_ALIGN_UP(bytes->len, 8) - bytes->len);
+		put_bytes(&b, features[f]->data, features[f]->len);
+		put_zeros(&b, FR_ALIGN_UP(features[f]->len, 8) - features[f]->len);
 	}
 	r = write_built(w, &b);
 	if (r == 0)

@@ -25,6 +25,9 @@ struct fr_file_writer {
 	uint64_t offset; /* the number of bytes that the sink has got */
 	uint64_t attr_offset, attr_size, data_offset;
 	uint32_t attr_bytes; /* the size of one attr in the file */
+	/* From fr_file_write_auxtrace(): for each AUXTRACE record, u64 file offset and u64 header.size.
+	   fr_file_end() frees it. If fr_file_end() is not called, the caller frees it by fr_buf_deinit(). */
+	struct fr_buf aux_index;
 };
 
 /* Writes room for the header, then ids and attrs. The data section begins after the attrs. Returns 0, -ENOMEM
@@ -38,8 +41,9 @@ int fr_file_write_records(struct fr_file_writer *w, const void *records, size_t 
    of records; -ENOMEM; or the errno of the sink. */
 int fr_file_write_frame(struct fr_file_writer *w, const void *frame, size_t len);
 /* Writes the feature table directly after the data, then the feature sections of S. S must have the same
-   events as in fr_file_begin(). The caller then writes RET_HEADER at offset 0 of the file. Returns 0, -ENOMEM
-   or the errno of the sink. */
+   events as in fr_file_begin(). If there are AUXTRACE records, the section AUXTRACE says where they are; the
+   section AUXTRACE of S is ignored. The caller then writes RET_HEADER at offset 0 of the file. Returns 0,
+   -ENOMEM or the errno of the sink. */
 int fr_file_end(
 	struct fr_file_writer *w, const struct fr_session *s, uint8_t ret_header[static FR_FILE_HEADER_SIZE]);
 
