@@ -189,7 +189,7 @@ static bool is_proven_run(const struct fr_reader *r, const uint8_t *p, size_t le
 		if (!fr_reader_is_proven(r, p, left))
 			return false;
 		memcpy(&h, p, sizeof(h));
-		if (h.type == FR_RECORD_COMPRESSED)
+		if (h.type == FR_RECORD_COMPRESSED || h.type == FR_RECORD_AUXTRACE)
 			return true;
 		is_proven |= h.type != FR_RECORD_FINISHED_ROUND;
 		p += h.size;
@@ -228,20 +228,15 @@ static int skip_to_proven_run(struct fr_reader *r)
 	return 0;
 }
 
-/* Skips an AUXTRACE record and the AUX data after it, which header.size does not count. Returns 0, or
-   -EBADMSG if the size of the data is impossible. */
-static int skip_auxtrace(struct fr_reader *r, const struct perf_event_header *h)
+/* Returns the number of bytes of the AUXTRACE record at r->at and of the AUX data after it, which header.size
+   does not count; or 0 if the data would reach past the end. */
+static uint64_t measure_auxtrace(const struct fr_reader *r, const struct perf_event_header *h)
 {
-	uint64_t size;
+	const struct fr_record_auxtrace *t = (const void *)h;
 
-	if (h->size < sizeof(*h) + sizeof(size))
-		return -EBADMSG;
-	memcpy(&size, h + 1, sizeof(size));
-	if (size > r->data_end - r->at - h->size)
-		return -EBADMSG;
-	r->damage.aux_bytes += size;
-	r->at += h->size + size;
-	return 0;
+	if (h->size < sizeof(*t) || t->size > r->data_end - r->at - h->size)
+		return 0;
+	return h->size + t->size;
 }
 
 /* Returns P, or an aligned copy if P is not aligned. */
@@ -315,9 +310,10 @@ static int consume_outer(struct fr_reader *r, const struct perf_event_header *h,
 		return STEP_AGAIN;
 	}
 	*ret = align_record(r, p, h->size);
-	if (h->type == FR_RECORD_AUXTRACE)
-		return skip_auxtrace(r, *ret) < 0 ? -EBADMSG : STEP_AGAIN;
-	if (r->pipe) {
+	if (h->type == FR_RECORD_AUXTRACE) {
+		size = measure_auxtrace(r, *ret);
+		x = size ? 0 : -EBADMSG;
+	} else if (r->pipe) {
 		if (*ret != (const void *)r->scratch)
 			*ret = memcpy(r->scratch, p, h->size); /* the window may move */
 		x = fr_reader_pipe_record(r, *ret, at, &size);
@@ -337,6 +333,10 @@ static int take_step(struct fr_reader *r, const struct perf_event_header **ret, 
 	*ret_at = r->compressed_at;
 	if (x == 1) {
 		memcpy(&h, p, sizeof(h));
+		if (h.type == FR_RECORD_AUXTRACE) { /* its AUX data cannot be found */
+			fr_reader_note_damage(r, *ret_at, h.size, "an AUXTRACE record is compressed");
+			return STEP_AGAIN;
+		}
 		*ret = align_record(r, p, h.size);
 		return STEP_RECORD;
 	}

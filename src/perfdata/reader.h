@@ -24,7 +24,6 @@ struct fr_damage {
 	bool only_tail;
 	uint64_t offset;     /* file offset of the first damage */
 	uint64_t lost_bytes; /* bytes of the data section that are in no returned record */
-	uint64_t aux_bytes;  /* bytes of AUX data, which the reader skips */
 	char text[160];	     /* describes the first damage */
 };
 
@@ -63,8 +62,9 @@ int fr_reader_fd(const struct fr_reader *r);
 /* Reads the next record, which is aligned to 8 and valid until the next call. *RET_OFFSET (may be NULL) is
    the file offset of the record, or of the COMPRESSED record that contains it. In pipe format, the records of
    the head (ATTR, FEATURE, TRACING_DATA, EVENT_UPDATE, BUILD_ID) go into the session and are not returned.
-   AUX data is skipped. Returns 1, and *RET is the record; 0 at the end (see fr_reader_damage()); or a
-   negative errno. */
+   An AUXTRACE record has all fields of struct fr_record_auxtrace. Its AUX data is not read: it is in the
+   file, at *RET_OFFSET + header.size. Returns 1, and *RET is the record; 0 at the end (see
+   fr_reader_damage()); or a negative errno. */
 int fr_reader_next(struct fr_reader *r, const struct perf_event_header **ret, uint64_t *ret_offset);
 
 /* Returns the index in the session of the event that has ID, or FR_ID_UNKNOWN. */

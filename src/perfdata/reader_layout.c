@@ -186,6 +186,7 @@ bool fr_reader_is_plausible(const struct fr_reader *r, const uint8_t *p, size_t 
 
 bool fr_reader_is_proven(const struct fr_reader *r, const uint8_t *p, size_t left)
 {
+	struct fr_record_auxtrace t;
 	struct perf_event_header h;
 
 	if (!fr_reader_is_plausible(r, p, left))
@@ -195,6 +196,9 @@ bool fr_reader_is_proven(const struct fr_reader *r, const uint8_t *p, size_t lef
 		return !fr_reader_has_unknown_id(r, p);
 	if (h.type == FR_RECORD_FINISHED_ROUND)
 		return h.size == sizeof(h) && h.misc == 0;
+	if (h.type == FR_RECORD_AUXTRACE)
+		return h.size == sizeof(t) && h.misc == 0 && left >= sizeof(t) && memcpy(&t, p, sizeof(t)) &&
+		       t.size % 8 == 0 && t.size <= INT64_MAX && t.reserved == 0;
 	return h.type == FR_RECORD_COMPRESSED && h.misc == 0 &&
 	       fr_reader_begins_frame(p + sizeof(h), h.size - sizeof(h));
 }

@@ -112,7 +112,8 @@ void fr_reader_replace_attr(const struct fr_reader *r, struct fr_event_desc *e);
    possible for the events of the file. P need not be aligned. */
 bool fr_reader_is_plausible(const struct fr_reader *r, const uint8_t *p, size_t left);
 /* Returns whether the record is proven: it is plausible; and it has the id of an event, or is a
-   FINISHED_ROUND, or is a COMPRESSED record that begins a zstd frame. */
+   FINISHED_ROUND or an AUXTRACE record as perf writes them, or is a COMPRESSED record that begins a zstd
+   frame. */
 bool fr_reader_is_proven(const struct fr_reader *r, const uint8_t *p, size_t left);
 /* Returns whether a plausible record has an id that no event of the file has. */
 bool fr_reader_has_unknown_id(const struct fr_reader *r, const uint8_t *p);

@@ -15,11 +15,14 @@ static const uint16_t fixed[] = {
 	[PERF_RECORD_UNTHROTTLE] = sizeof(struct fr_record_throttle),
 	[PERF_RECORD_FORK] = sizeof(struct fr_record_task),
 	[PERF_RECORD_MMAP2] = sizeof(struct fr_record_mmap2) + 8,
+	[PERF_RECORD_AUX] = sizeof(struct fr_record_aux),
+	[PERF_RECORD_ITRACE_START] = sizeof(struct fr_record_itrace_start),
 	[PERF_RECORD_LOST_SAMPLES] = sizeof(struct fr_record_lost_samples),
 	[PERF_RECORD_NAMESPACES] = sizeof(struct fr_record_namespaces),
 	[PERF_RECORD_KSYMBOL] = sizeof(struct fr_record_ksymbol) + 8,
 	[PERF_RECORD_BPF_EVENT] = sizeof(struct fr_record_bpf_event),
 	[PERF_RECORD_CGROUP] = sizeof(struct fr_record_cgroup) + 8,
+	[PERF_RECORD_AUX_OUTPUT_HW_ID] = sizeof(struct fr_record_aux_output_hw_id),
 };
 
 static size_t smallest_size(uint32_t type)

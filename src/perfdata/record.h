@@ -146,6 +146,21 @@ struct fr_record_cgroup {
 	char path[];
 };
 
+struct fr_record_aux { /* PERF_RECORD_AUX: the kernel has added this piece to an AUX area */
+	struct perf_event_header header;
+	uint64_t aux_offset, aux_size, flags;
+};
+
+struct fr_record_itrace_start { /* PERF_RECORD_ITRACE_START */
+	struct perf_event_header header;
+	uint32_t pid, tid;
+};
+
+struct fr_record_aux_output_hw_id {
+	struct perf_event_header header;
+	uint64_t hw_id;
+};
+
 struct fr_record_id_index { /* ID_INDEX; then `nr` struct fr_id_index_entry (auxtrace.h) */
 	struct perf_event_header header;
 	uint64_t nr;
