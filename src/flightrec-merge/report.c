@@ -55,6 +55,11 @@ void report_text(const struct fr_merge_options *o, const struct fr_merge_report 
 	if (r->duplicates)
 		printf("%" PRIu64 " records were in more than one file and are written once\n",
 			r->duplicates);
+	if (r->aux_bytes)
+		printf("%s of AUX data\n", fr_size_format(r->aux_bytes, in));
+	if (r->aux_duplicates)
+		printf("%s of AUX data were in more than one file and are written once\n",
+			fr_size_format(r->aux_duplicates, in));
 	if (r->late)
 		printf("%" PRIu64 " records are not in order, because they came too late\n", r->late);
 	if (r->kept_older[0])
@@ -70,7 +75,7 @@ static bool add_numbers(cJSON *j, const struct fr_merge_report *r, uint64_t took
 		{"samples", r->samples}, {"duplicates", r->duplicates}, {"state_left_out", r->state},
 		{"late", r->late}, {"first_ns", r->first_ns}, {"last_ns", r->last_ns},
 		{"bytes_in", r->bytes_in}, {"bytes_out", r->bytes_out}, {"lost_bytes", r->lost_bytes},
-		{"took_ns", took_ns});
+		{"aux_bytes", r->aux_bytes}, {"aux_duplicates", r->aux_duplicates}, {"took_ns", took_ns});
 }
 
 int report_json(enum fr_json_mode mode, const struct fr_merge_options *o, const struct fr_merge_report *r,

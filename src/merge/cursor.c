@@ -13,6 +13,7 @@
 #include "merge/cursor.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "merge/aux.h"
 
 #include <errno.h>
 #include <string.h>
@@ -26,6 +27,8 @@ struct batch {
 
 struct fr_cursor {
 	struct fr_reader *reader;
+	struct fr_aux *aux;
+	size_t input; /* for fr_aux_add() */
 	uint64_t known_from, known_to;
 	/* True: the next records belong to the initial state (cursor.h). Records with a time are skipped. */
 	bool in_state;
@@ -38,13 +41,16 @@ struct fr_cursor {
 	uint64_t last_key, newest, newest_before, limit;
 };
 
-int fr_cursor_new(struct fr_reader *reader, uint64_t known_from, uint64_t known_to, struct fr_cursor **ret)
+int fr_cursor_new(struct fr_reader *reader, struct fr_aux *aux, size_t input, uint64_t known_from,
+	uint64_t known_to, struct fr_cursor **ret)
 {
 	struct fr_cursor *c = calloc(1, sizeof(*c));
 
 	if (!c)
 		return -ENOMEM;
 	c->reader = reader;
+	c->aux = aux;
+	c->input = input;
 	c->known_from = known_from;
 	c->known_to = known_to;
 	c->in_state = known_to > 0;
@@ -227,11 +233,6 @@ static void finish_round(struct fr_cursor *c)
 static bool is_wanted(uint32_t type)
 {
 	switch (type) {
-	case PERF_RECORD_AUX:
-	case PERF_RECORD_ITRACE_START:
-	case PERF_RECORD_AUX_OUTPUT_HW_ID:
-		return false; /* they describe AUX data (hardware traces), which are not merged */
-	case FR_RECORD_ID_INDEX:
 	case FR_RECORD_THREAD_MAP:
 	case FR_RECORD_CPU_MAP:
 	case FR_RECORD_TIME_CONV:
@@ -241,21 +242,31 @@ static bool is_wanted(uint32_t type)
 	}
 }
 
-static int add_record(struct fr_cursor *c, const struct perf_event_header *h)
+/* Returns whether H is a kernel record about AUX data. perf.data.auxiliary does not have these records. */
+static bool is_about_aux(const struct perf_event_header *h)
 {
-	bool sample = h->type == PERF_RECORD_SAMPLE;
+	return h->type == PERF_RECORD_AUX || h->type == PERF_RECORD_ITRACE_START ||
+	       h->type == PERF_RECORD_AUX_OUTPUT_HW_ID;
+}
+
+/* AT is the place of H in the file. */
+static int add_record(struct fr_cursor *c, const struct perf_event_header *h, uint64_t at)
+{
+	bool sample = h->type == PERF_RECORD_SAMPLE, in_state = c->in_state && !is_about_aux(h);
 	uint64_t key;
 
 	if (h->type == FR_RECORD_FINISHED_ROUND) {
 		finish_round(c);
 		return 0;
 	}
+	if (fr_aux_wants(h->type))
+		return fr_aux_add(c->aux, c->input, h, at);
 	if (!is_wanted(h->type))
 		return 0;
 	key = fr_reader_time(c->reader, h);
-	if (c->in_state && (sample || (key && (key < c->known_from || key > c->known_to))))
-		c->in_state = false;
-	if (c->in_state && key) {
+	if (in_state && (sample || (key && (key < c->known_from || key > c->known_to))))
+		c->in_state = in_state = false;
+	if (in_state && key) {
 		c->skipped_state++;
 		return 0;
 	}
@@ -273,10 +284,11 @@ static int read_batch(struct fr_cursor *c)
 
 	while (r >= 0 && !c->ended && c->ready == 0) {
 		const struct perf_event_header *h;
+		uint64_t at;
 
-		r = fr_reader_next(c->reader, &h, NULL);
+		r = fr_reader_next(c->reader, &h, &at);
 		if (r == 1)
-			r = add_record(c, h);
+			r = add_record(c, h, at);
 		else if (r == 0)
 			c->ended = true;
 		if (r >= 0 && (c->ended || c->batch.bytes.len >= c->sort_at))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "merge/merge.h"
 #include "base/cleanup.h"
+#include "merge/aux.h"
 #include "merge/cursor.h"
 #include "merge/dedup.h"
 #include "merge/head.h"
@@ -25,6 +26,7 @@ struct merge {
 	struct fr_cursor **cursors;
 	struct fr_heap heap;
 	struct fr_dedup dedup;
+	struct fr_aux aux;
 	struct fr_buf rewritten; /* a copy of a record, with the new path of its object */
 	bool comparing;		 /* records with the time and kind of the last record go through `dedup` */
 	uint64_t key;		 /* the newest time that was written */
@@ -88,16 +90,17 @@ static int start_inputs(struct merge *m)
 	int r = 0;
 
 	fr_inputs_read_ahead(&m->inputs);
+	r = fr_aux_init(&m->aux, m->options, &m->inputs);
 	m->cursors = calloc(n, sizeof(struct fr_cursor *));
 	m->heap.nodes = calloc(n, sizeof(*m->heap.nodes));
-	if (!m->cursors || !m->heap.nodes)
+	if (r < 0 || !m->cursors || !m->heap.nodes)
 		return -ENOMEM;
 	for (size_t i = 0; i < n && r >= 0; i++) {
 		uint64_t from, to;
 
 		m->inputs.v[i].has_jit = fr_input_has_jit(&m->inputs.v[i]);
 		find_known_time(m, i, &from, &to);
-		r = fr_cursor_new(m->inputs.v[i].reader, from, to, &m->cursors[i]);
+		r = fr_cursor_new(m->inputs.v[i].reader, &m->aux, i, from, to, &m->cursors[i]);
 		if (r == 0)
 			r = read_next(m, i, &m->heap.nodes[m->heap.n]);
 		m->heap.n += r == 1;
@@ -188,6 +191,38 @@ static int write_run(struct merge *m, struct fr_diag *d)
 	return m->options->dry_run ? 0 : fr_output_write_run(&m->output, &run, d);
 }
 
+/* Writes the records at the start of the output that describe the AUX data. Call it when the start of each
+   input has been read. */
+static int write_aux_head(struct merge *m, struct fr_diag *d)
+{
+	_cleanup_buf_ struct fr_buf head = {0};
+	int r = fr_aux_make_head(&m->aux, &head);
+	struct fr_record_iter it = fr_record_iter(head.data, head.len);
+	const struct perf_event_header *h;
+
+	while (r == 0 && !m->options->dry_run && (h = fr_record_next(&it)))
+		r = fr_output_write_record(&m->output, h, d);
+	return r;
+}
+
+/* Writes all AUX data. It has no place in the order of times, so it follows the records. Decoders find it by
+   the section AUXTRACE of the head. */
+static int write_aux(struct merge *m, struct fr_diag *d)
+{
+	const struct fr_aux_piece *p;
+	int r = fr_aux_plan(&m->aux);
+
+	p = fr_aux_pieces(&m->aux);
+	for (size_t i = 0; i < fr_aux_count(&m->aux) && r == 0; i++) {
+		m->report.aux_bytes += p[i].t.len;
+		if (!m->options->dry_run)
+			r = fr_output_copy_auxtrace(&m->output, &p[i].t,
+				fr_reader_fd(m->inputs.v[p[i].input].reader), p[i].at, d);
+	}
+	m->report.aux_duplicates = m->aux.duplicates;
+	return r < 0 ? fr_fail_errno(d, r, NULL, "cannot copy the AUX data of the inputs") : 0;
+}
+
 static void report_progress(const struct merge *m)
 {
 	uint64_t done = 0, all = 0;
@@ -266,10 +301,6 @@ static void report_damage(struct merge *m)
 		struct fr_input *in = &m->inputs.v[i];
 		const struct fr_damage *damage = fr_reader_damage(in->reader);
 
-		if (damage->aux_bytes)
-			fr_merge_warn(m->options,
-				"%s: %llu bytes of AUX data are not merged; they are only in this file",
-				in->path, (unsigned long long)damage->aux_bytes);
 		/* If a flightrecd writes to the file, the last record can be incomplete. An incomplete last
 		   record is not damage. */
 		bool is_damaged = damage->damaged && !(in->live && damage->only_tail);
@@ -358,7 +389,11 @@ static int merge_inputs(struct merge *m, struct fr_diag *d)
 	if (r == 0)
 		r = start_inputs(m);
 	if (r == 0)
+		r = write_aux_head(m, d);
+	if (r == 0)
 		r = merge_records(m, d);
+	if (r == 0)
+		r = write_aux(m, d);
 	if (r < 0)
 		return r;
 	report_damage(m);
@@ -375,6 +410,7 @@ int fr_merge(const struct fr_merge_options *options, struct fr_merge_report *ret
 	free(m.cursors);
 	free(m.heap.nodes);
 	fr_dedup_clear(&m.dedup);
+	fr_aux_deinit(&m.aux);
 	fr_buf_deinit(&m.rewritten);
 	fr_inputs_deinit(&m.inputs);
 	fr_session_deinit(&m.head);

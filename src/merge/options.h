@@ -33,6 +33,8 @@ struct fr_merge_report {
 	uint64_t late;		    /* number of records that were written after a record of a later time */
 	uint64_t first_ns, last_ns; /* the times of the first and the last sample */
 	uint64_t bytes_in, bytes_out, lost_bytes;
+	uint64_t aux_bytes;	 /* bytes of AUX data in the output */
+	uint64_t aux_duplicates; /* bytes of AUX data that were left out, because another input has them */
 	int not_durable; /* positive errno: the directory could not be synced, so the inputs are kept */
 	char output[4096];
 	char how[96];	       /* how the output was written: the text of fr_writer_describe() */

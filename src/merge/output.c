@@ -166,6 +166,31 @@ int fr_output_write_run(struct fr_output *out, const struct fr_cursor_run *run, 
 	return r < 0 ? write_failed(out, r, d) : 0;
 }
 
+int fr_output_copy_auxtrace(
+	struct fr_output *out, const struct fr_auxtrace *t, int fd, uint64_t at, struct fr_diag *d)
+{
+	static const uint8_t zeros[8];
+	int r = write_chunk(out); /* AUX data cannot be in a COMPRESSED record */
+
+	out->packed.len = 0;
+	if (r == 0)
+		r = fr_buf_reserve(&out->packed, FR_OUTPUT_CHUNK);
+	if (r == 0)
+		r = fr_file_write_auxtrace(&out->writer, t);
+	for (size_t done = 0, n; done < t->len && r == 0; done += n) {
+		ssize_t got;
+
+		n = FR_MIN(t->len - done, (size_t)FR_OUTPUT_CHUNK);
+		got = fr_pread_all(fd, out->packed.data, n, (off_t)(at + done));
+		if (got < 0 || (size_t)got < n)
+			return got < 0 ? (int)got : -EBADMSG;
+		r = fr_file_write_records(&out->writer, out->packed.data, n);
+	}
+	if (r == 0)
+		r = fr_file_write_records(&out->writer, zeros, FR_ALIGN_UP(t->len, 8) - t->len);
+	return r < 0 ? write_failed(out, r, d) : 0;
+}
+
 int fr_output_end(struct fr_output *out, struct fr_session *head, struct fr_diag *d)
 {
 	uint8_t header[FR_FILE_HEADER_SIZE];
@@ -190,6 +215,7 @@ void fr_output_close(struct fr_output *out)
 	fr_writer_free(out->file);
 	if (out->tmp[0])
 		(void)unlinkat(out->dirfd, out->tmp, 0);
+	fr_buf_deinit(&out->writer.aux_index);
 	fr_buf_deinit(&out->chunk);
 	fr_buf_deinit(&out->packed);
 	if (out->fd >= 0)

@@ -6,6 +6,7 @@
 #include "fileio/writer.h"
 #include "merge/cursor.h"
 #include "merge/input.h"
+#include "perfdata/auxtrace.h"
 #include "perfdata/session.h"
 #include "perfdata/writer.h"
 
@@ -38,10 +39,14 @@ struct fr_output {
    closes OUT, also after a failure. Returns 0; or a negative errno, with a message in D: -EBUSY if another
    flightrec-merge has the lock. */
 int fr_output_open(struct fr_output *out, const struct fr_merge_options *options, struct fr_diag *d);
-/* Creates the temporary file, and begins it with HEAD. fr_output_begin() and the next three functions return
+/* Creates the temporary file, and begins it with HEAD. fr_output_begin() and the next four functions return
    0; or a negative errno, with a message in D. */
 int fr_output_begin(struct fr_output *out, const struct fr_session *head, struct fr_diag *d);
 int fr_output_write_record(struct fr_output *out, const struct perf_event_header *record, struct fr_diag *d);
+/* Writes an AUXTRACE record for T, and copies its T->len bytes from the place AT of the file FD. If the file
+   has fewer bytes, returns -EBADMSG without a message. */
+int fr_output_copy_auxtrace(
+	struct fr_output *out, const struct fr_auxtrace *t, int fd, uint64_t at, struct fr_diag *d);
 int fr_output_write_run(struct fr_output *out, const struct fr_cursor_run *run, struct fr_diag *d);
 /* Writes the records that have not been written yet, the feature sections of HEAD and the header, and syncs
    the file. If the records are compressed, this function adds the section COMPRESSED to HEAD. */
