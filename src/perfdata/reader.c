@@ -333,10 +333,6 @@ static int take_step(struct fr_reader *r, const struct perf_event_header **ret, 
 	*ret_at = r->compressed_at;
 	if (x == 1) {
 		memcpy(&h, p, sizeof(h));
-		if (h.type == FR_RECORD_AUXTRACE) { /* its AUX data cannot be found */
-			fr_reader_note_damage(r, *ret_at, h.size, "an AUXTRACE record is compressed");
-			return STEP_AGAIN;
-		}
 		*ret = align_record(r, p, h.size);
 		return STEP_RECORD;
 	}

@@ -20,6 +20,25 @@ static void add_records(struct fr_buf *b)
 	}
 }
 
+/* Appends pieces of AUX data of two queues, with records of the kernel between them. */
+static void add_aux(struct fr_buf *b)
+{
+	static const uint8_t data[100] = "AUX data";
+
+	for (unsigned i = 0; i < 4; i++) {
+		const struct fr_auxtrace t = {.cpu = (int)(i % 2),
+			.tid = -1,
+			.idx = i % 2,
+			.offset = i / 2 * 100,
+			.reference = i,
+			.data = data,
+			.len = sizeof(data)};
+
+		synth_aux(b, &t);
+		synth_sample(b, 10, 70000 + i, 40, 0x400000);
+	}
+}
+
 int main(int argc, char *argv[])
 {
 	_cleanup_session_ struct fr_session s = {0};
@@ -35,5 +54,10 @@ int main(int argc, char *argv[])
 	synth_write_file("compressed", &s, &b, 64, 1000);
 	synth_write_pipe("pipe", &s, &b);
 	synth_write_file("cut", &s, &b, 0, 0);
+	add_aux(&b);
+	synth_write_file("aux", &s, &b, 0, 0);
+	synth_write_file("aux-cut", &s, &b, 0, 0);
+	if (truncate("aux-cut", 4100) < 0)
+		return 1;
 	return truncate("cut", 2000) < 0;
 }

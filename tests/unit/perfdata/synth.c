@@ -85,6 +85,14 @@ static int append(void *ctx, const void *data, size_t len)
 	return fr_buf_append(ctx, data, len);
 }
 
+void synth_aux(struct fr_buf *b, const struct fr_auxtrace *t)
+{
+	struct fr_file_writer w = {.sink = {append, b}};
+
+	check(fr_file_write_auxtrace(&w, t) == 0);
+	fr_buf_deinit(&w.aux_index);
+}
+
 /* Writes zstd frames that have whole records and a checksum. */
 static void write_frames(struct fr_file_writer *w, const uint8_t *p, size_t left, size_t frame_bytes)
 {

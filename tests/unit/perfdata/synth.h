@@ -5,6 +5,7 @@
    seeds of fuzz targets. All functions abort() on failure. */
 
 #include "base/buf.h"
+#include "perfdata/auxtrace.h"
 #include "perfdata/record.h"
 #include "perfdata/session.h"
 
@@ -17,6 +18,8 @@ void synth_session(struct fr_session *s, uint64_t first_id, const char *host, ui
 void synth_sample(struct fr_buf *b, uint64_t id, uint64_t time, uint32_t tid, uint64_t ip);
 void synth_comm(struct fr_buf *b, uint64_t id, uint64_t time, uint32_t tid, const char *comm);
 void synth_round(struct fr_buf *b);
+/* Appends an AUXTRACE record and its data. */
+void synth_aux(struct fr_buf *b, const struct fr_auxtrace *t);
 
 /* Writes the file format. If FRAME_BYTES is not 0, the records after the first PLAIN bytes are compressed
    into zstd frames of about FRAME_BYTES of records. */
