@@ -17,7 +17,10 @@
 #include <string.h>
 
 #define BLOCK 65536u
-#define OVERLAPPING_MAX 8 /* pieces of a queue that overlap with a following piece; normally 0 */
+/* The number of pieces with which a piece is compared. Normally there are 0 or 1. With more, it takes more
+   than this many files that overlap at one place, or pieces with different bytes there, to miss a
+   duplicate. */
+#define OVERLAPPING_MAX 64
 
 struct plan {
 	struct fr_aux *a;
@@ -78,7 +81,7 @@ static int is_equal(const struct fr_aux *a, size_t x, uint64_t at_x, size_t y, u
 	for (uint64_t done = 0, len; done < n; done += len) {
 		ssize_t got_x, got_y;
 
-		len = FR_MIN(n - done, (uint64_t)BLOCK);
+		len = FR_MIN(n - done, done ? (uint64_t)BLOCK : 512); /* most differences are at the start */
 		got_x = fr_pread_all(fd_x, bytes[0], len, (off_t)(at_x + done));
 		got_y = got_x < 0 ? got_x : fr_pread_all(fd_y, bytes[1], len, (off_t)(at_y + done));
 		if (got_y < 0)
@@ -111,39 +114,58 @@ static int cut(struct fr_aux *a, const struct fr_aux_piece *other, struct fr_aux
 	return 0;
 }
 
-/* Removes from PIECES those that end before the piece P or are of another queue, and adds P. If there are too
-   many, the first one is removed. */
-static void add_overlapping(
-	struct fr_aux_piece *pieces, size_t *n, const struct fr_aux_piece *p, const struct fr_aux *a)
+/* The pieces that the output gets and that a following piece can overlap. */
+struct overlapping {
+	struct fr_aux_piece v[OVERLAPPING_MAX];
+	size_t n;
+};
+
+/* Removes the pieces that P, the next piece, cannot overlap. */
+static void drop_passed(struct overlapping *o, const struct fr_aux_piece *p, const struct fr_aux *a)
 {
 	size_t kept = 0;
 
-	for (size_t i = 0; i < *n; i++)
-		if (compare_queues(&pieces[i], p, a) == 0 &&
-			pieces[i].t.offset + pieces[i].t.len > p->t.offset)
-			pieces[kept++] = pieces[i];
-	if (kept == OVERLAPPING_MAX)
-		memmove(pieces, pieces + 1, --kept * sizeof(*pieces));
-	pieces[kept++] = *p;
-	*n = kept;
+	for (size_t i = 0; i < o->n; i++)
+		if (compare_queues(&o->v[i], p, a) == 0 && o->v[i].t.offset + o->v[i].t.len > p->t.offset)
+			o->v[kept++] = o->v[i];
+	o->n = kept;
+}
+
+/* Cuts P by all pieces of O. After a cut, P begins elsewhere, and a piece that did not overlap can do so now.
+   No piece cuts twice, because P then begins at the end of this piece. */
+static int cut_by_all(struct fr_aux *a, const struct overlapping *o, struct fr_aux_piece *p)
+{
+	size_t i = 0;
+
+	while (i < o->n) {
+		const uint64_t before = p->t.offset;
+		const int r = cut(a, &o->v[i], p);
+
+		if (r < 0)
+			return r;
+		i = p->t.offset != before ? 0 : i + 1;
+	}
+	return 0;
 }
 
 /* Cuts the pieces so that no byte is in two of them. Removes pieces of which nothing is left. */
 static int remove_duplicates(struct fr_aux *a)
 {
-	struct fr_aux_piece *p = fr_aux_pieces(a), overlapping[OVERLAPPING_MAX];
-	size_t n = fr_aux_count(a), n_overlapping = 0, kept = 0;
+	struct fr_aux_piece *p = fr_aux_pieces(a);
+	struct overlapping o = {.n = 0};
+	size_t n = fr_aux_count(a), kept = 0;
 	int r = 0;
 
 	for (size_t i = 0; i < n && r == 0; i++) {
 		struct fr_aux_piece one = p[i];
 
-		for (size_t k = 0; k < n_overlapping && r == 0; k++)
-			if (compare_queues(&overlapping[k], &one, a) == 0)
-				r = cut(a, &overlapping[k], &one);
+		drop_passed(&o, &one, a);
+		r = cut_by_all(a, &o, &one);
 		if (r < 0 || one.t.len == 0)
 			continue;
-		add_overlapping(overlapping, &n_overlapping, &one, a);
+		if (o.n == OVERLAPPING_MAX)
+			memmove(o.v, o.v + 1, --o.n * sizeof(o.v[0]));
+		o.v[o.n++] = one;
 		p[kept++] = one;
 	}
 	a->pieces.len = kept * sizeof(*p);
