@@ -159,12 +159,14 @@ static void choose_info(struct fr_aux *a)
 				a->inputs->v[i].path, a->inputs->v[a->chosen].path);
 }
 
-/* Finds the inputs that belong to the same recording. Gives each recording numbers of queues of its own. */
-static void number_queues(struct fr_aux *a)
+void fr_aux_find_recordings(struct fr_aux *a)
 {
 	const struct input_entry *x = (const void *)a->entries.data;
 	const size_t n = a->entries.len / sizeof(*x);
 
+	if (a->has_recordings)
+		return;
+	a->has_recordings = true;
 	for (size_t i = 0; i < a->inputs->n; i++) {
 		size_t first = 0;
 
@@ -242,7 +244,8 @@ int fr_aux_make_head(struct fr_aux *a, struct fr_buf *ret)
 	int r;
 
 	choose_info(a);
-	number_queues(a);
+	if (a->entries.len > 0) /* else there are perhaps no AUX data at all */
+		fr_aux_find_recordings(a);
 	r = note_openings(a);
 	/* The cursors may already have handed over pieces. */
 	for (size_t i = 0; i < fr_aux_count(a) && r == 0; i++) {

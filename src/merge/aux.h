@@ -35,6 +35,7 @@ struct fr_aux {
 	struct fr_buf *infos;	  /* for each input its AUXTRACE_INFO, or nothing */
 	size_t *recordings;	  /* for each input the first input of the same recording */
 	uint32_t *first_queues;	  /* for each input the number to add to the numbers of its queues */
+	bool has_recordings;	  /* fr_aux_find_recordings() was called */
 	uint32_t n_queues;	  /* the first number that no recording uses */
 	struct fr_id_table slots; /* (input, queue) to an index of `openings` */
 	struct fr_buf openings;	  /* uint64_t */
@@ -56,6 +57,9 @@ int fr_aux_add(struct fr_aux *a, size_t input, const struct perf_event_header *r
 /* Appends the ID_INDEX of all inputs and one AUXTRACE_INFO to RET. Warns if the AUXTRACE_INFOs of the inputs
    differ. Call it when the start of each input has been read. Returns 0 or -ENOMEM. */
 int fr_aux_make_head(struct fr_aux *a, struct fr_buf *ret);
+
+/* Finds the inputs that belong to the same recording. Gives each recording numbers of queues of its own. */
+void fr_aux_find_recordings(struct fr_aux *a);
 
 /* In aux_plan.c. Replaces the pieces by the pieces for the output, in the order in which they are written.
    Reads and compares the data of pieces that overlap. Warns about data that is left out for another reason

@@ -235,10 +235,14 @@ static void sort(struct fr_aux *a, int (*compare)(const void *p, const void *q, 
 
 int fr_aux_plan(struct fr_aux *a)
 {
-	struct plan plan = {.a = a, .next = a->n_queues};
 	const struct fr_aux_piece *p = fr_aux_pieces(a);
+	struct plan plan = {.a = a};
 	int r;
 
+	if (fr_aux_count(a) == 0)
+		return 0;
+	fr_aux_find_recordings(a);
+	plan.next = a->n_queues;
 	if (a->too_many)
 		fr_merge_warn(a->options,
 			"%llu bytes of AUX data are left out, because the inputs have more than %u pieces",

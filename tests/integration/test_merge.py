@@ -184,7 +184,7 @@ def branches(path):
     return [(int(tid), (int(at, 16) - 0x400000) // 16) for tid, at, _ in found]
 
 
-@pytest.mark.parametrize("options", [[], ["--compress"]])
+@pytest.mark.parametrize("options", [[], ["-z"]])
 def test_aux_data_is_merged_once_and_decoded_by_perf(tmp_path, options):
     """Two dumps of one recording, whose AUX data overlaps, a copy of the first dump, and a dump of another recording."""
     content = {"a": (500, 10, "0:0:1000", "1:0:50"), "b": (500, 20, "0:600:2000", "1:50:70"), "c": (900, 5, "0:0:10")}

@@ -216,6 +216,34 @@ TEST(other_bytes_at_the_same_offset_are_kept)
 	assert_int_equal(s->report.aux_duplicates, 4096);
 }
 
+/* ID_INDEX tells by the ids of the AUX event which of two pieces was recorded later. */
+TEST(later_opening_of_an_event_comes_later)
+{
+	static const struct piece older = {0, 0, 4096, 4096, 1}, newer = {0, 0, 0, 80, 2};
+	struct scene *s = *state;
+	struct merged m;
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct file f = {.first_id = SCENE_ID};
+		/* The ids of the AUX event are SCENE_ID and, after the second opening, SCENE_ID + 1. */
+		const struct fr_id_index_entry entry = {SCENE_ID + 1 - i, 0, 0, -1};
+		const struct {
+			struct fr_record_auxtrace_info r;
+			uint64_t pmu;
+		} info = {{{FR_RECORD_AUXTRACE_INFO, 0, sizeof(info)}, 2, 0}, PERF_TYPE_SOFTWARE};
+
+		assert_int_equal(fr_id_index(&f.records, &entry, 1), 0);
+		assert_int_equal(fr_buf_append(&f.records, &info, sizeof(info)), 0);
+		add_piece(&f, i ? older : newer);
+		write_and_free(s, i ? B : A, &f);
+	}
+	assert_int_equal(scene_merge(s), 0);
+	m = read_merged(s, "perf.data");
+	assert_int_equal(m.n_pieces, 2);
+	check_piece(s, &m, 0, older, 0);
+	check_piece(s, &m, 1, newer, 0);
+}
+
 TEST(queues_of_two_recordings_are_different)
 {
 	static const struct piece p = {0, 0, 0, 64, 1}, q = {1, 1, 0, 64, 1}, far = {1, 70000, 0, 64, 1},
