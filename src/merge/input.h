@@ -24,8 +24,9 @@ struct fr_input {
 	bool live;	   /* a flightrecd writes to it now */
 	bool has_jit;	   /* fr_input_has_jit() */
 	bool head_damaged; /* its events contradict the events of the other inputs */
-	bool incomplete;   /* a part of its AUX data is not in the output, so the file is kept */
-	bool damaged; /* set at the end of the merge: it was not read completely, or head_damaged is true */
+	bool incomplete;   /* a part of its AUX data is not in the output */
+	bool damaged;	   /* set at the end of the merge: it was not read completely, or head_damaged or
+			      incomplete is true */
 
 	sd_id128_t boot_id; /* SD_ID128_NULL if unknown */
 	bool has_clock;

@@ -305,7 +305,7 @@ static void report_damage(struct merge *m)
 		   record is not damage. */
 		bool is_damaged = damage->damaged && !(in->live && damage->only_tail);
 
-		in->damaged = is_damaged || in->head_damaged;
+		in->damaged = is_damaged || in->head_damaged || in->incomplete;
 		m->report.n_damaged += in->damaged;
 		if (!is_damaged)
 			continue;

@@ -91,13 +91,13 @@ int fr_output_publish(struct fr_output *out, const char *meta, char *ret_older, 
 	return r;
 }
 
-/* Returns whether the input can be removed: it is not damaged, all of it is in the output, no flightrecd
+/* Returns whether the input can be removed: it is not damaged, no flightrecd
    writes to it, and its path still names the file that was read, with the same size. */
 static bool is_removable(const struct fr_input *in)
 {
 	struct stat st;
 
-	if (in->damaged || in->incomplete || in->live || lstat(in->path, &st) < 0)
+	if (in->damaged || in->live || lstat(in->path, &st) < 0)
 		return false;
 	return st.st_dev == in->dev && st.st_ino == in->ino && (uint64_t)st.st_size == in->size;
 }

@@ -299,7 +299,8 @@ TEST(data_of_other_hardware_stays_in_its_file)
 	add_head(&c, 2, 2); /* the same hardware, described in another way */
 	add_piece(&c, (struct piece){0, 0, 128, 64, 1});
 	write_and_free(s, C, &c);
-	assert_int_equal(scene_merge(s), 0);
+	assert_int_equal(scene_merge(s), 1);
+	assert_int_equal(s->report.n_damaged, 1);
 	assert_non_null(strstr(s->warned, "perf.data.sample.b: 64 bytes of AUX data are left out"));
 	assert_non_null(strstr(s->warned, "perf.data.sample.c: it describes its AUX data"));
 	m = read_merged(s, "perf.data");
