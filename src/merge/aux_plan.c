@@ -247,6 +247,10 @@ int fr_aux_plan(struct fr_aux *a)
 		fr_merge_warn(a->options,
 			"%llu bytes of AUX data are left out, because the inputs have more than %u pieces",
 			(unsigned long long)a->too_many, FR_AUX_MAX);
+	if (a->chosen == SIZE_MAX)
+		fr_merge_warn(a->options,
+			"no input has an AUXTRACE_INFO for its AUX data: perf reads the output only with "
+			"--no-itrace");
 	remove_foreign(a);
 	for (size_t i = 0; i < fr_aux_count(a); i++)
 		if (p[i].t.idx <= FR_AUX_QUEUE_MAX)

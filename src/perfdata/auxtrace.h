@@ -4,15 +4,16 @@
 /*
  * AUX data (hardware traces) in perf.data, as perf writes it and as the decoders of perf expect it:
  *
+ *   TIME_CONV       how a decoder converts the times in AUX data to times of records
  *   ID_INDEX        the queue, CPU and thread of each event id
  *   AUXTRACE_INFO   what a decoder has to know about the PMU and its setup
  *   AUXTRACE        a piece of an AUX area: the record, then the bytes, which header.size does not count
  *   feature AUXTRACE  the file offsets of the AUXTRACE records; fr_file_end() writes this section
  *
- * ID_INDEX and AUXTRACE_INFO go to the start of the data, in this order. The AUX data of one AUX area is a
- * queue. Its AUXTRACE records have the same idx, CPU and thread, and are written in the order of their
- * offsets. The kernel's records of AUX events (AUX, ITRACE_START, AUX_OUTPUT_HW_ID) are ordinary records. No
- * AUX data is in COMPRESSED records or in the pipe format.
+ * TIME_CONV, ID_INDEX and AUXTRACE_INFO go to the start of the data, in this order. The AUX data of one AUX
+ * area is a queue. Its AUXTRACE records have the same idx, CPU and thread, and are written in the order of
+ * their offsets. The kernel's records of AUX events (AUX, ITRACE_START, AUX_OUTPUT_HW_ID) are ordinary
+ * records. No AUX data is in COMPRESSED records or in the pipe format.
  */
 
 #include "perfdata/writer.h"
@@ -39,9 +40,16 @@ struct fr_auxtrace_setup {
 /* Appends the AUXTRACE_INFO record for an event of the PMU PMU_NAME. A decoder is told that the AUX areas are
    overwritten (snapshot mode). The function reads files below sysfs, so do not call it on the recorder
    thread. If perf has no decoder for the PMU, nothing is appended. PMUs with a decoder: intel_pt, intel_bts,
-   cs_etm, and arm_spe_N. Returns 0, -ENOMEM, or -E2BIG if the record would be larger than 65,528 bytes. */
+   cs_etm, and arm_spe_N. perf script and perf report refuse a file that has AUXTRACE records and no
+   AUXTRACE_INFO, unless they get --no-itrace (docs/design/62). Returns 0, -ENOMEM, or -E2BIG if the record
+   would be larger than 65,528 bytes. */
 int fr_auxtrace_info(struct fr_buf *ret, const struct perf_event_attr *attr, const char *pmu_name,
 	const struct fr_auxtrace_setup *setup);
+
+/* Appends a TIME_CONV record with the conversion of times in PAGE, which may be NULL. If there is no
+   conversion, nothing is appended. A file with AUX data of arm_spe or cs_etm must have this record: the
+   decoder of arm_spe of perf 6.1 divides by the factor without a check, and dies. Returns 0 or -ENOMEM. */
+int fr_time_conv(struct fr_buf *ret, const struct perf_event_mmap_page *page);
 
 /* A piece of an AUX area. */
 struct fr_auxtrace {

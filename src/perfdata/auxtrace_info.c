@@ -59,7 +59,9 @@ static uint64_t read_config_bits(const struct source *s, const char *name)
 
 /* How to convert a value of the CPU's time stamp counter to a time of perf events. */
 struct conversion {
-	uint64_t shift, mult, zero, is_known;
+	uint64_t shift, mult, zero, cycles, mask; /* as in TIME_CONV */
+	uint8_t is_known, is_short;
+	uint8_t reserved[6];
 };
 
 /* Reads the conversion from the first page of a ring. The kernel makes the member `lock` odd while it
@@ -71,18 +73,33 @@ static struct conversion read_conversion(const struct perf_event_mmap_page *page
 
 	for (int tries = 0; p && tries < 1000; tries++) {
 		uint32_t before = p->lock;
-		bool is_known;
 
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		is_known = p->cap_user_time_zero;
-		c = (struct conversion){p->time_shift, p->time_mult, p->time_zero, 0};
+		c = (struct conversion){.shift = p->time_shift,
+			.mult = p->time_mult,
+			.zero = p->time_zero,
+			.is_known = p->cap_user_time_zero && p->time_mult,
+			.is_short = p->cap_user_time_short};
+		if (c.is_short) {
+			c.cycles = p->time_cycles;
+			c.mask = p->time_mask;
+		}
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		if (p->lock != before || before & 1)
-			continue;
-		c.is_known = is_known && c.mult;
-		break;
+		if (p->lock == before && !(before & 1))
+			return c.is_known ? c : (struct conversion){0};
 	}
-	return c.is_known ? c : (struct conversion){0};
+	return (struct conversion){0};
+}
+
+int fr_time_conv(struct fr_buf *ret, const struct perf_event_mmap_page *page)
+{
+	struct {
+		struct perf_event_header header;
+		struct conversion c;
+	} record = {{FR_RECORD_TIME_CONV, 0, sizeof(record)}, read_conversion(page)};
+
+	_Static_assert(sizeof(record) == 56, "the size of TIME_CONV");
+	return record.c.is_known ? fr_buf_append(ret, &record, sizeof(record)) : 0;
 }
 
 static void put_head(struct builder *b, const struct source *s)

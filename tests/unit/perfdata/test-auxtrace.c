@@ -76,6 +76,39 @@ TEST(info_of_intel_has_times_and_options)
 	assert_int_equal(words[4], 0);
 }
 
+TEST(conversion_of_times_is_a_record)
+{
+	const struct perf_event_mmap_page pages[] = {
+		{.cap_user_time_zero = 1, .time_shift = 10, .time_mult = 1000, .time_zero = 77},
+		{.cap_user_time_zero = 1,
+			.cap_user_time_short = 1,
+			.time_shift = 10,
+			.time_mult = 1000,
+			.time_zero = 77,
+			.time_cycles = 5,
+			.time_mask = 0xff},
+		{.time_shift = 10, .time_mult = 1000},
+	};
+	static const uint64_t words[][6] = {{10, 1000, 77, 0, 0, 1}, {10, 1000, 77, 5, 0xff, 1 | 1 << 8}};
+	_cleanup_buf_ struct fr_buf b = {0};
+
+	for (size_t i = 0; i < 2; i++) {
+		const struct perf_event_header *h;
+
+		b.len = 0;
+		assert_int_equal(fr_time_conv(&b, &pages[i]), 0);
+		h = (const void *)b.data;
+		assert_int_equal(h->type, 79);
+		assert_int_equal(h->size, 56);
+		assert_int_equal(b.len, 56);
+		assert_memory_equal(h + 1, words[i], sizeof(words[i]));
+	}
+	b.len = 0;
+	assert_int_equal(fr_time_conv(&b, &pages[2]), 0);
+	assert_int_equal(fr_time_conv(&b, NULL), 0);
+	assert_int_equal(b.len, 0);
+}
+
 TEST(info_of_arm_has_the_trace_units)
 {
 	static const uint64_t etm[] = {1, 9ull << 32 | 2, 1, 0x4040404040404040, 0, 7, 1 << 4 | 1 << 11, 0x10,
