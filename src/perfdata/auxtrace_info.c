@@ -69,10 +69,10 @@ struct conversion {
 static struct conversion read_conversion(const struct perf_event_mmap_page *page)
 {
 	const volatile struct perf_event_mmap_page *p = page;
-	struct conversion c = {0};
 
 	for (int tries = 0; p && tries < 1000; tries++) {
-		uint32_t before = p->lock;
+		const uint32_t before = p->lock;
+		struct conversion c;
 
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 		c = (struct conversion){.shift = p->time_shift,
