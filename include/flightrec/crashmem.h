@@ -60,6 +60,11 @@ enum flightrec_crash_kind {
 	FLIGHTREC_CRASH_OOPS = 2, /* an oops; the machine may have gone on. A later panic replaces this record */
 };
 
+enum flightrec_crash_registers {
+	FLIGHTREC_CRASH_REGISTERS_FAULT = 1, /* at the instruction that failed */
+	FLIGHTREC_CRASH_REGISTERS_USER = 2,  /* of the task in user mode, at its last entry into the kernel */
+};
+
 /* The texts end with a zero byte. A text or a number that is not known is empty or 0. The module writes the magic
    last, after a write barrier. */
 struct flightrec_crash_record {
@@ -74,9 +79,9 @@ struct flightrec_crash_record {
 	char reason[256]; /* "sysrq triggered crash" */
 	char comm[16];
 	char release[64]; /* `uname -r` */
-	__u64 registers[32]; /* in the order of struct user_regs_struct (x86-64) or user_pt_regs (aarch64) */
+	__u64 registers[40]; /* in the order of the kernel's struct pt_regs: x86-64 has 21, aarch64 34 */
 	__u32 n_registers;
-	__u32 reserved;
+	__u32 registers_of; /* enum flightrec_crash_registers */
 	__u64 stack[FLIGHTREC_CRASH_STACK]; /* return addresses in the kernel, innermost first */
 	/* char log[log_bytes]: the newest lines of the kernel's log, oldest first */
 };

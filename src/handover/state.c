@@ -2,7 +2,7 @@
 #include "handover/state.h"
 #include "base/cleanup.h"
 #include "base/file.h"
-#include "history/crc32c.h"
+#include "base/crc32c.h"
 #include "perfdata/bytes.h"
 
 #include <errno.h>

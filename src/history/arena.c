@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The circular log of frames: room, eviction, pads, holes. */
 #include "history/arena.h"
-#include "history/crc32c.h"
+#include "base/crc32c.h"
 #include "base/cleanup.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Makes a ring, appends to its open chunk, and counts rounds. */
 #include "history/internal.h"
-#include "history/crc32c.h"
+#include "base/crc32c.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/thread.h"

@@ -5,7 +5,7 @@
  */
 #include "history/recover.h"
 #include "history/arena.h"
-#include "history/crc32c.h"
+#include "base/crc32c.h"
 #include "history/layout.h"
 #include "history/unpack.h"
 #include "base/buf.h"

@@ -15,7 +15,7 @@
  */
 
 #include "fuzz.h"
-#include "history/crc32c.h"
+#include "base/crc32c.h"
 #include "history/internal.h"
 #include "history/recover.h"
 #include "history/unpack.h"

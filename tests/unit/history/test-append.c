@@ -8,7 +8,7 @@
 
 #include "records.h"
 #include "base/cleanup.h"
-#include "history/crc32c.h"
+#include "base/crc32c.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,7 +5,7 @@
 
 #include "records.h"
 #include "base/cleanup.h"
-#include "history/crc32c.h"
+#include "base/crc32c.h"
 #include "history/recover.h"
 #include "history/unpack.h"
 

@@ -6,7 +6,7 @@
 #include "records.h"
 #include "base/cleanup.h"
 #include "history/codec.h"
-#include "history/crc32c.h"
+#include "base/crc32c.h"
 #include "history/unpack.h"
 
 #include <errno.h>

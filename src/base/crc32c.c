@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "history/crc32c.h"
+#include "base/crc32c.h"
 
 #include <endian.h>
 #include <pthread.h>

@@ -1,0 +1,506 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "crashmem/crashmem.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/crc32c.h"
+#include "base/units.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
+
+#define PAGE 4096ULL
+#define STATE_MAX (2ULL << 20)
+#define SYMBOLS_BYTES (6ULL << 20)
+/* A memory of this size or more has room for the symbols of the kernel. */
+#define SYMBOLS_FROM (32ULL << 20)
+
+#define SLOT_MAGIC 0x544f4c53u /* "SLOT" */
+
+struct slot {
+	uint32_t magic;
+	uint32_t crc; /* crc32c of `generation`, `bytes` and the data */
+	uint64_t generation;
+	uint64_t bytes;
+	uint8_t data[];
+};
+
+struct span {
+	uint64_t offset, bytes;
+};
+
+struct fr_crashmem {
+	int fd;
+	uint8_t *map;
+	uint64_t bytes;
+	bool valid; /* `spans` and `boot_id` are from a valid header */
+	struct span spans[FLIGHTREC_CRASHMEM_AREAS];
+	char boot_id[FLIGHTREC_CRASHMEM_BOOT_ID];
+};
+
+static struct flightrec_crashmem_header *header_of(const struct fr_crashmem *m)
+{
+	return (struct flightrec_crashmem_header *)m->map;
+}
+
+static uint32_t header_crc(const struct flightrec_crashmem_header *h)
+{
+	const size_t from = offsetof(struct flightrec_crashmem_header, bytes),
+		     to = offsetof(struct flightrec_crashmem_header, use);
+
+	return fr_crc32c(0, (const uint8_t *)h + from, to - from);
+}
+
+#ifdef __x86_64__
+static void __attribute__((target("clwb"))) clwb(const uint8_t *p, const uint8_t *end)
+{
+	for (; p < end; p += 64)
+		__builtin_ia32_clwb((void *)p);
+}
+
+static void __attribute__((target("clflushopt"))) clflushopt(const uint8_t *p, const uint8_t *end)
+{
+	for (; p < end; p += 64)
+		__builtin_ia32_clflushopt((void *)p);
+}
+
+static void clflush(const uint8_t *p, const uint8_t *end)
+{
+	for (; p < end; p += 64)
+		__builtin_ia32_clflush(p);
+}
+
+void fr_crashmem_write_back(const void *p, size_t len)
+{
+	const uint8_t *from = (const uint8_t *)((uintptr_t)p & ~63UL), *end = (const uint8_t *)p + len;
+	unsigned a, b = 0, c, d;
+
+	/* CPUID leaf 7: bit 24 is clwb, which keeps the line in the cache; bit 23 is clflushopt. */
+	__get_cpuid_count(7, 0, &a, &b, &c, &d);
+	if (b & 1u << 24)
+		clwb(from, end);
+	else if (b & 1u << 23)
+		clflushopt(from, end);
+	else
+		clflush(from, end);
+	__builtin_ia32_sfence();
+}
+#elif defined(__aarch64__)
+void fr_crashmem_write_back(const void *p, size_t len)
+{
+	const uint8_t *at, *end = (const uint8_t *)p + len;
+	uint64_t ctr;
+	size_t line;
+
+	/* Linux lets user space clean the caches. DminLine: log2 of the words in the smallest line. */
+	__asm__ volatile("mrs %0, ctr_el0" : "=r"(ctr));
+	line = 4UL << (ctr >> 16 & 15);
+	for (at = (const uint8_t *)((uintptr_t)p & ~(line - 1)); at < end; at += line)
+		__asm__ volatile("dc cvac, %0" ::"r"(at) : "memory");
+	__asm__ volatile("dsb sy" ::: "memory");
+}
+#else
+void fr_crashmem_write_back(const void *p, size_t len)
+{
+	atomic_thread_fence(memory_order_seq_cst);
+}
+#endif
+
+static const char *const hint =
+	"give /dev/flightrec_mem, a /dev/dax device, or a file on tmpfs, on hugetlbfs, or on a file "
+	"system that is mounted with the option dax";
+
+static int size_of_dax(const struct stat *st, uint64_t *ret)
+{
+	char path[PATH_MAX], text[32] = "";
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/sys/dev/char/%u:%u/size", major(st->st_rdev), minor(st->st_rdev));
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	*ret = n > 0 ? strtoull(text, NULL, 0) : 0;
+	return *ret ? 0 : -EINVAL;
+}
+
+/* Makes the size of a file that was just created BYTES bytes, rounded up to the pages of its file system. */
+static int give_size(int fd, uint64_t bytes)
+{
+	struct statfs fs;
+	uint64_t page;
+
+	if (fstatfs(fd, &fs) < 0)
+		return -errno;
+	page = FR_MAX((uint64_t)fs.f_bsize, PAGE);
+	return ftruncate(fd, (off_t)((bytes + page - 1) / page * page)) < 0 ? -errno : 0;
+}
+
+/* Returns whether the pages of a file are persistent memory, without a copy in the page cache. */
+static bool is_dax(int fd)
+{
+	struct statx st;
+
+	return statx(fd, "", AT_EMPTY_PATH, 0, &st) == 0 && st.stx_attributes & STATX_ATTR_DAX;
+}
+
+static int find_size(int fd, const char *path, bool created, uint64_t bytes, uint64_t *ret, struct fr_diag *d)
+{
+	struct statfs fs;
+	struct stat st;
+	off_t end;
+	int r;
+
+	if (fstat(fd, &st) < 0 || fstatfs(fd, &fs) < 0)
+		return fr_fail_errno(d, -errno, NULL, "cannot read the size of %s", path);
+	if (S_ISREG(st.st_mode) && fs.f_type != TMPFS_MAGIC && fs.f_type != HUGETLBFS_MAGIC && !is_dax(fd))
+		return fr_fail(d, -ENOTSUP, hint,
+			"%s is on a disk: the kernel would write the ring to the disk all the time", path);
+	if (S_ISBLK(st.st_mode))
+		return fr_fail(d, -ENOTSUP, hint,
+			"%s is a block device: the kernel would keep the ring in its cache, which a crash "
+			"loses",
+			path);
+	if (!S_ISREG(st.st_mode) && !S_ISCHR(st.st_mode))
+		return fr_fail(d, -ENOTSUP, hint, "%s is neither a file nor a memory device", path);
+	r = created ? give_size(fd, bytes) : 0;
+	if (r < 0)
+		return fr_fail_errno(d, r, NULL, "cannot set the size of %s", path);
+	end = lseek(fd, 0, SEEK_END);
+	if (end > 0)
+		*ret = (uint64_t)end / PAGE * PAGE;
+	else if (S_ISCHR(st.st_mode))
+		r = size_of_dax(&st, ret);
+	else
+		*ret = 0;
+	return r < 0 ? fr_fail_errno(d, r, hint, "cannot find out the size of %s", path) : 0;
+}
+
+/* Returns whether a file may be made in the directory of PATH: its content is only in memory. */
+static bool is_in_memory(const char *path)
+{
+	char directory[PATH_MAX];
+	struct statfs fs;
+	char *slash;
+
+	snprintf(directory, sizeof(directory), "%s", path);
+	slash = strrchr(directory, '/');
+	if (!slash)
+		return false;
+	slash[slash == directory] = '\0';
+	return statfs(directory, &fs) == 0 && (fs.f_type == TMPFS_MAGIC || fs.f_type == HUGETLBFS_MAGIC);
+}
+
+static int map_file(struct fr_crashmem *m, const char *path, uint64_t bytes, struct fr_diag *d)
+{
+	char size[FR_UNIT_SIZE], least[FR_UNIT_SIZE];
+	bool created = false;
+	void *map;
+	int r;
+
+	m->fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	if (m->fd < 0 && errno == ENOENT && is_in_memory(path)) {
+		m->fd = open(path, O_RDWR | O_CLOEXEC | O_CREAT | O_EXCL, 0600);
+		created = m->fd >= 0;
+	}
+	if (m->fd < 0)
+		return fr_fail_errno(d, -errno, hint, "cannot open %s", path);
+	if (flock(m->fd, LOCK_EX | LOCK_NB) < 0)
+		return fr_fail_errno(d, errno == EWOULDBLOCK ? -EBUSY : -errno,
+			"one recorder at a time can use it", "cannot lock %s", path);
+	r = find_size(m->fd, path, created, bytes, &m->bytes, d);
+	if (r < 0)
+		return r;
+	if (m->bytes < FR_CRASHMEM_BYTES_MIN)
+		return fr_fail(d, -EMSGSIZE, "give a larger memory", "%s has %s, and at least %s are needed",
+			path, fr_size_format(m->bytes, size), fr_size_format(FR_CRASHMEM_BYTES_MIN, least));
+	map = mmap(NULL, m->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
+	if (map == MAP_FAILED)
+		return fr_fail_errno(d, -errno, NULL, "cannot map %s", path);
+	m->map = map;
+	madvise(map, m->bytes, MADV_DONTDUMP);
+	return 0;
+}
+
+int fr_crashmem_open(const char *path, uint64_t bytes, struct fr_crashmem **ret, struct fr_diag *d)
+{
+	_cleanup_crashmem_ struct fr_crashmem *m = calloc(1, sizeof(*m));
+	int r;
+
+	if (!m)
+		return -ENOMEM;
+	m->fd = -1;
+	r = map_file(m, path, bytes, d);
+	if (r < 0)
+		return r;
+	*ret = m;
+	m = NULL;
+	return 0;
+}
+
+struct fr_crashmem *fr_crashmem_free(struct fr_crashmem *m)
+{
+	if (!m)
+		return NULL;
+	if (m->map)
+		munmap(m->map, m->bytes);
+	if (m->fd >= 0)
+		close(m->fd);
+	free(m);
+	return NULL;
+}
+
+/* Returns whether each area is where format() could have put it: whole pages within the memory, in order. */
+static bool has_possible_areas(const struct flightrec_crashmem_header *h, uint64_t bytes)
+{
+	uint64_t end = FLIGHTREC_CRASHMEM_RECORD;
+
+	for (int i = 0; i < FLIGHTREC_CRASHMEM_AREAS; i++) {
+		const uint64_t offset = h->areas[i].offset, len = h->areas[i].bytes;
+
+		if (len == 0)
+			continue;
+		if (offset < end || offset % PAGE || len % PAGE || offset > bytes || len > bytes - offset)
+			return false;
+		end = offset + len;
+	}
+	return h->areas[FLIGHTREC_CRASHMEM_AREA_RECORD].offset == FLIGHTREC_CRASHMEM_RECORD &&
+	       h->areas[FLIGHTREC_CRASHMEM_AREA_RECORD].bytes == FLIGHTREC_CRASHMEM_RECORD_BYTES;
+}
+
+static bool has_possible_boot_id(const struct flightrec_crashmem_header *h)
+{
+	return strnlen(h->boot_id, sizeof(h->boot_id)) == FR_BOOT_ID_SIZE - 1 &&
+	       strspn(h->boot_id, "0123456789abcdef") == FR_BOOT_ID_SIZE - 1;
+}
+
+static void take_header(struct fr_crashmem *m, const struct flightrec_crashmem_header *h)
+{
+	for (int i = 0; i < FLIGHTREC_CRASHMEM_AREAS; i++)
+		m->spans[i] = (struct span){h->areas[i].offset, h->areas[i].bytes};
+	memcpy(m->boot_id, h->boot_id, sizeof(m->boot_id));
+	m->valid = true;
+}
+
+enum fr_crashmem_content fr_crashmem_look(struct fr_crashmem *m, const char *boot_id)
+{
+	struct flightrec_crashmem_header h;
+
+	m->valid = false;
+	memcpy(&h, m->map, sizeof(h)); /* a copy does not change between check and use */
+	if (h.magic != FLIGHTREC_CRASHMEM_MAGIC)
+		return FR_CRASHMEM_EMPTY;
+	if (h.version != FLIGHTREC_CRASHMEM_VERSION || h.crc != header_crc(&h) || h.bytes != m->bytes ||
+		!has_possible_boot_id(&h) || !has_possible_areas(&h, m->bytes))
+		return FR_CRASHMEM_DAMAGED;
+	if (h.use != FLIGHTREC_CRASHMEM_IN_USE && h.use != FLIGHTREC_CRASHMEM_CLOSED)
+		return FR_CRASHMEM_DAMAGED;
+	take_header(m, &h);
+	if (h.use == FLIGHTREC_CRASHMEM_CLOSED)
+		return FR_CRASHMEM_CLOSED;
+	return strcmp(h.boot_id, boot_id) == 0 ? FR_CRASHMEM_SAME_BOOT : FR_CRASHMEM_OTHER_BOOT;
+}
+
+static uint64_t whole_pages(uint64_t bytes)
+{
+	return bytes / PAGE * PAGE;
+}
+
+static void lay_out(struct flightrec_crashmem_header *h, uint64_t bytes)
+{
+	const uint64_t sizes[FLIGHTREC_CRASHMEM_AREA_RING] = {
+		[FLIGHTREC_CRASHMEM_AREA_RECORD] = FLIGHTREC_CRASHMEM_RECORD_BYTES,
+		[FLIGHTREC_CRASHMEM_AREA_STATE] = whole_pages(FR_MIN(bytes / 8, STATE_MAX)),
+		[FLIGHTREC_CRASHMEM_AREA_SYMBOLS] = bytes >= SYMBOLS_FROM ? SYMBOLS_BYTES : 0,
+		[FLIGHTREC_CRASHMEM_AREA_TAIL] = whole_pages(bytes / 8),
+	};
+	uint64_t at = FLIGHTREC_CRASHMEM_RECORD;
+
+	for (int i = 0; i < FLIGHTREC_CRASHMEM_AREA_RING; i++) {
+		h->areas[i].offset = at;
+		h->areas[i].bytes = sizes[i];
+		at += sizes[i];
+	}
+	h->areas[FLIGHTREC_CRASHMEM_AREA_RING].offset = at;
+	h->areas[FLIGHTREC_CRASHMEM_AREA_RING].bytes = bytes - at;
+}
+
+static void write_magic(struct fr_crashmem *m, uint64_t magic)
+{
+	struct flightrec_crashmem_header *h = header_of(m);
+
+	fr_crashmem_write_back(h, sizeof(*h));
+	__atomic_store_n(&h->magic, magic, __ATOMIC_RELEASE);
+	fr_crashmem_write_back(h, sizeof(*h));
+}
+
+void fr_crashmem_format(struct fr_crashmem *m, const char *boot_id)
+{
+	struct flightrec_crashmem_header h = {
+		.version = FLIGHTREC_CRASHMEM_VERSION,
+		.bytes = m->bytes,
+		.use = FLIGHTREC_CRASHMEM_IN_USE,
+	};
+
+	write_magic(m, 0);
+	lay_out(&h, m->bytes);
+	memccpy(h.boot_id, boot_id, '\0', sizeof(h.boot_id) - 1);
+	h.crc = header_crc(&h);
+	/* All areas are cleared, because the crcs in them cannot tell an old record, slot or frame from a new
+	 * one. */
+	memset(m->map + FLIGHTREC_CRASHMEM_RECORD, 0, m->bytes - FLIGHTREC_CRASHMEM_RECORD);
+	fr_crashmem_write_back(m->map, m->bytes);
+	memcpy(m->map, &h, sizeof(h));
+	write_magic(m, FLIGHTREC_CRASHMEM_MAGIC);
+	take_header(m, &h);
+}
+
+void fr_crashmem_close(struct fr_crashmem *m)
+{
+	struct flightrec_crashmem_header *h = header_of(m);
+
+	__atomic_store_n(&h->use, FLIGHTREC_CRASHMEM_CLOSED, __ATOMIC_RELEASE);
+	fr_crashmem_write_back(h, sizeof(*h));
+}
+
+uint64_t fr_crashmem_bytes(const struct fr_crashmem *m)
+{
+	return m->bytes;
+}
+
+const char *fr_crashmem_boot_id(const struct fr_crashmem *m)
+{
+	return m->boot_id;
+}
+
+uint8_t *fr_crashmem_area(const struct fr_crashmem *m, enum flightrec_crashmem_area area, uint64_t *ret_bytes)
+{
+	*ret_bytes = m->valid ? m->spans[area].bytes : 0;
+	return m->map + m->spans[area].offset;
+}
+
+static struct slot *slot_at(
+	const struct fr_crashmem *m, enum flightrec_crashmem_area area, int i, uint64_t *ret_max)
+{
+	uint64_t bytes, half;
+	uint8_t *at = fr_crashmem_area(m, area, &bytes);
+
+	half = bytes / 2 / 64 * 64;
+	*ret_max = half > sizeof(struct slot) ? half - sizeof(struct slot) : 0;
+	return (struct slot *)(at + i * half);
+}
+
+static uint32_t slot_crc(uint64_t generation, const void *data, uint64_t bytes)
+{
+	const uint64_t head[2] = {generation, bytes};
+
+	return fr_crc32c(fr_crc32c(0, head, sizeof(head)), data, bytes);
+}
+
+/* Copies the data of a slot to *RET if the slot is valid. Returns the generation of the slot; 0 if it is not
+   valid; or -ENOMEM. */
+static int64_t read_slot(const struct slot *s, uint64_t max, void **ret, uint64_t *ret_bytes)
+{
+	const uint64_t generation = __atomic_load_n(&s->generation, __ATOMIC_RELAXED),
+		       bytes = __atomic_load_n(&s->bytes, __ATOMIC_RELAXED);
+	void *copy;
+
+	if (!max || s->magic != SLOT_MAGIC || bytes > max || !generation || generation > INT64_MAX)
+		return 0;
+	copy = malloc(bytes ? bytes : 1);
+	if (!copy)
+		return -ENOMEM;
+	memcpy(copy, s->data, bytes);
+	if (s->crc != slot_crc(generation, copy, bytes)) {
+		free(copy);
+		return 0;
+	}
+	*ret = copy;
+	*ret_bytes = bytes;
+	return (int64_t)generation;
+}
+
+/* Finds the newest valid slot. Returns its generation, with a copy of its data in *RET; 0 if no slot is
+   valid; or -ENOMEM. *RET_INDEX is the index of the slot. */
+static int64_t newest_slot(const struct fr_crashmem *m, enum flightrec_crashmem_area area, int *ret_index,
+	void **ret, uint64_t *ret_bytes)
+{
+	int64_t newest = 0;
+
+	for (int i = 0; i < 2; i++) {
+		uint64_t max, bytes = 0;
+		void *data = NULL;
+		const struct slot *s = slot_at(m, area, i, &max);
+		const int64_t generation = read_slot(s, max, &data, &bytes);
+
+		if (generation > newest) {
+			free(*ret);
+			*ret = data;
+			*ret_bytes = bytes;
+			*ret_index = i;
+			newest = generation;
+		} else {
+			free(data);
+		}
+		if (generation < 0) {
+			free(*ret);
+			*ret = NULL;
+			return generation;
+		}
+	}
+	return newest;
+}
+
+int fr_crashmem_put(struct fr_crashmem *m, enum flightrec_crashmem_area area, const void *data, size_t len)
+{
+	_cleanup_free_ void *newest = NULL;
+	uint64_t bytes, max;
+	int index = 1;
+	const int64_t generation = newest_slot(m, area, &index, &newest, &bytes);
+	struct slot *s = slot_at(m, area, !index, &max);
+
+	if (generation < 0)
+		return (int)generation;
+	if (len > max)
+		return -E2BIG;
+	s->magic = 0;
+	fr_crashmem_write_back(s, sizeof(*s));
+	s->generation = (uint64_t)generation + 1;
+	s->bytes = len;
+	memcpy(s->data, data, len);
+	s->crc = slot_crc(s->generation, data, len);
+	fr_crashmem_write_back(s, sizeof(*s) + len);
+	__atomic_store_n(&s->magic, SLOT_MAGIC, __ATOMIC_RELEASE);
+	fr_crashmem_write_back(s, sizeof(*s));
+	return 0;
+}
+
+ssize_t fr_crashmem_get(const struct fr_crashmem *m, enum flightrec_crashmem_area area, void **ret)
+{
+	uint64_t bytes = 0;
+	int index;
+	int64_t generation;
+
+	*ret = NULL;
+	generation = newest_slot(m, area, &index, ret, &bytes);
+	if (generation <= 0)
+		return generation < 0 ? (ssize_t)generation : -ENOENT;
+	return (ssize_t)bytes;
+}
