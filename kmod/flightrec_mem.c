@@ -297,7 +297,8 @@ static int take_address(void)
 		return -EINVAL;
 	if (region_intersects(range_start, range_bytes, IORESOURCE_SYSTEM_RAM,
 			      IORES_DESC_NONE) != REGION_DISJOINT) {
-		pr_err("the kernel uses this range as RAM: boot with memmap=%s$%s\n", size, address);
+		pr_err("the kernel uses this range as RAM: boot with memmap=%s$%s\n",
+		       size, address);
 		return -EBUSY;
 	}
 	if (!is_memory()) {
@@ -325,7 +326,8 @@ static int __init flightrec_mem_init(void)
 	int r = reserve_name ? take_named() : take_address();
 
 	if (r == 0 && range_bytes < SIZE_LEAST) {
-		pr_err("the range has %zu bytes, at least %lu are needed\n", range_bytes, SIZE_LEAST);
+		pr_err("the range has %zu bytes, at least %lu are needed\n",
+		       range_bytes, SIZE_LEAST);
 		r = -EINVAL;
 	}
 	if (r == 0) {

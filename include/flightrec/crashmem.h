@@ -3,16 +3,17 @@
 #define FLIGHTREC_CRASHMEM_H
 
 /*
- * The crash memory: memory that survives a crash of the machine. flightrecd keeps its ring there (RingMemory=),
- * and the kernel module flightrec_mem adds a record when the kernel panics. All values have the byte order of
- * the machine. The areas do not overlap, and each begins at a multiple of 4096:
+ * The crash memory: memory that survives a crash of the machine. A program keeps its data there,
+ * and the kernel module flightrec_mem adds a record when the kernel panics or has an oops. All
+ * values have the byte order of the machine. The areas do not overlap, and each begins at a
+ * multiple of 4096:
  *
- *     0                             struct flightrec_crashmem_header; flightrecd writes it
- *     FLIGHTREC_CRASHMEM_RECORD     struct flightrec_crash_record; only the kernel module writes a record
- *     header.areas[...]             the areas of flightrecd
+ *     0                          struct flightrec_crashmem_header
+ *     FLIGHTREC_CRASHMEM_RECORD  struct flightrec_crash_record; only the kernel module writes it
+ *     header.areas[...]          the other areas
  *
- * The module writes a record only if the header is valid. flightrecd clears the record area when it takes the
- * memory for a new ring.
+ * The module writes a record only if the header is valid. The program clears the record when it
+ * formats the memory.
  */
 
 #include <linux/types.h>
@@ -23,11 +24,12 @@
 #define FLIGHTREC_CRASHMEM_AREAS 8
 
 enum flightrec_crashmem_area {
-	FLIGHTREC_CRASHMEM_AREA_RECORD,	 /* the record of the kernel module */
-	FLIGHTREC_CRASHMEM_AREA_STATE,	 /* two slots: the events, and facts about this boot */
-	FLIGHTREC_CRASHMEM_AREA_SYMBOLS, /* two slots: symbols of the kernel; 0 bytes: the memory is too small */
-	FLIGHTREC_CRASHMEM_AREA_TAIL,	 /* the process model at the ring's tail */
-	FLIGHTREC_CRASHMEM_AREA_RING,	 /* the image of the ring */
+	FLIGHTREC_CRASHMEM_AREA_RECORD, /* the record of the kernel module */
+	FLIGHTREC_CRASHMEM_AREA_STATE,	/* two slots: the events, and facts about this boot */
+	/* Two slots: symbols of the kernel. A small memory does not have this area: 0 bytes. */
+	FLIGHTREC_CRASHMEM_AREA_SYMBOLS,
+	FLIGHTREC_CRASHMEM_AREA_TAIL, /* the process model at the ring's tail */
+	FLIGHTREC_CRASHMEM_AREA_RING, /* the image of the ring */
 };
 
 enum flightrec_crashmem_use {
@@ -38,7 +40,7 @@ enum flightrec_crashmem_use {
 struct flightrec_crashmem_header {
 	__u64 magic;
 	__u32 version;
-	__u32 crc; /* crc32c (initial value 0, as fr_crc32c()) of the bytes from `bytes` to before `use` */
+	__u32 crc;   /* CRC-32C (RFC 3720) of the bytes from `bytes` to before `use` */
 	__u64 bytes; /* size of the memory */
 	char boot_id[FLIGHTREC_CRASHMEM_BOOT_ID]; /* 32 hexadecimal digits, and zeros */
 	struct {
@@ -57,7 +59,7 @@ struct flightrec_crashmem_header {
 
 enum flightrec_crash_kind {
 	FLIGHTREC_CRASH_PANIC = 1,
-	FLIGHTREC_CRASH_OOPS = 2, /* an oops; the machine may have gone on. A later panic replaces this record */
+	FLIGHTREC_CRASH_OOPS = 2, /* the machine may have gone on; a panic replaces this record */
 };
 
 enum flightrec_crash_registers {
@@ -65,23 +67,25 @@ enum flightrec_crash_registers {
 	FLIGHTREC_CRASH_REGISTERS_USER = 2,  /* of the task in user mode, at its last entry into the kernel */
 };
 
-/* The texts end with a zero byte. A text or a number that is not known is empty or 0. The module writes the magic
-   last, after a write barrier. */
+/*
+ * The texts end with a zero byte. A text or a number that is not known is empty or 0. The module
+ * writes the magic last, after a write barrier.
+ */
 struct flightrec_crash_record {
 	__u64 magic;
 	__u32 version;
-	__u32 crc; /* crc32c of the bytes from `kind` to the end of the log */
-	__u32 kind; /* enum flightrec_crash_kind */
+	__u32 crc;	 /* CRC-32C of the bytes from `kind` to the end of the log */
+	__u32 kind;	 /* enum flightrec_crash_kind */
 	__u32 log_bytes; /* size of the log, which follows this struct */
 	__u64 monotonic_ns, realtime_ns;
 	__s32 cpu, pid, tid;
 	__u32 n_stack;
 	char reason[256]; /* "sysrq triggered crash" */
 	char comm[16];
-	char release[64]; /* `uname -r` */
+	char release[64];    /* `uname -r` */
 	__u64 registers[40]; /* in the order of the kernel's struct pt_regs: x86-64 has 21, aarch64 34 */
 	__u32 n_registers;
-	__u32 registers_of; /* enum flightrec_crash_registers */
+	__u32 registers_of;		    /* enum flightrec_crash_registers */
 	__u64 stack[FLIGHTREC_CRASH_STACK]; /* return addresses in the kernel, innermost first */
 	/* char log[log_bytes]: the newest lines of the kernel's log, oldest first */
 };

@@ -7,7 +7,6 @@ emulated, so that no hardware support is needed; a boot takes 5 to 10 s.
 import fcntl
 import gzip
 import lzma
-import os
 import re
 import shutil
 import socket
@@ -54,20 +53,24 @@ def lock(name):
 
 
 class Kernel:
-    """A kernel of Debian: self.version, self.image and self.tree, a directory with lib/modules. It is downloaded once, and
-    stays in the user's cache. The modules of kmod/ are built for it."""
+    """A kernel of Debian: self.version, self.image and self.tree, a directory with lib/modules. If it is not installed, it is
+    downloaded once, and stays in the user's cache. The modules of kmod/ are built for it."""
 
     def __init__(self, series):
         self.version = headers(series)
-        self.tree = CACHE / f"kernel-{self.version}"
-        with lock("kernel-lock"):
-            if not self.tree.is_dir():
-                self.download()
-            os.utime(self.tree)
-        self.image = self.tree / f"boot/vmlinuz-{self.version}"
+        self.tree = Path("/")
+        if not self.find_image().exists() or not Path(f"/lib/modules/{self.version}/modules.dep").exists():
+            self.tree = CACHE / f"kernel-{self.version}"
+            with lock("kernel-lock"):
+                if not self.tree.is_dir():
+                    self.download()
+        self.image = self.find_image()
+
+    def find_image(self):
+        return self.tree / f"boot/vmlinuz-{self.version}"
 
     def download(self):
-        for old in CACHE.glob("kernel-*-amd64"):
+        for old in CACHE.glob(f"kernel-{'.'.join(self.version.split('.')[:2])}.*"):
             shutil.rmtree(old, ignore_errors=True)
         with tempfile.TemporaryDirectory(dir=CACHE) as made:
             subprocess.run(["apt-get", "download", "-qq", "-o", "APT::Sandbox::User=root", f"linux-image-{self.version}"], cwd=made,
