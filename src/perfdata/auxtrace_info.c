@@ -68,24 +68,22 @@ struct conversion {
    changes the conversion, so the function reads again if `lock` is odd or has changed. */
 static struct conversion read_conversion(const struct perf_event_mmap_page *page)
 {
-	const volatile struct perf_event_mmap_page *p = page;
+	/* Each load is an acquire, so that the loads stay in this order. */
+	for (int tries = 0; page && tries < 1000; tries++) {
+		const uint32_t before = __atomic_load_n(&page->lock, __ATOMIC_ACQUIRE);
+		struct conversion c = {
+			.shift = __atomic_load_n(&page->time_shift, __ATOMIC_ACQUIRE),
+			.mult = __atomic_load_n(&page->time_mult, __ATOMIC_ACQUIRE),
+			.zero = __atomic_load_n(&page->time_zero, __ATOMIC_ACQUIRE),
+			.is_short = page->cap_user_time_short, /* the kernel does not change it */
+		};
 
-	for (int tries = 0; p && tries < 1000; tries++) {
-		const uint32_t before = p->lock;
-		struct conversion c;
-
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		c = (struct conversion){.shift = p->time_shift,
-			.mult = p->time_mult,
-			.zero = p->time_zero,
-			.is_known = p->cap_user_time_zero && p->time_mult,
-			.is_short = p->cap_user_time_short};
+		c.is_known = page->cap_user_time_zero && c.mult;
 		if (c.is_short) {
-			c.cycles = p->time_cycles;
-			c.mask = p->time_mask;
+			c.cycles = __atomic_load_n(&page->time_cycles, __ATOMIC_ACQUIRE);
+			c.mask = __atomic_load_n(&page->time_mask, __ATOMIC_ACQUIRE);
 		}
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		if (p->lock == before && !(before & 1))
+		if (__atomic_load_n(&page->lock, __ATOMIC_ACQUIRE) == before && !(before & 1))
 			return c.is_known ? c : (struct conversion){0};
 	}
 	return (struct conversion){0};
