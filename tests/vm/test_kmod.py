@@ -153,7 +153,7 @@ def test_snapshots_of_aux_areas_have_nothing_stale(boot):
     full at its snapshot; at the high rate, it nearly always is."""
     runs = [(mode, whom, rate) for mode in range(4) for whom in ("cpu", "task") for rate in (20, 1000)]
     commands = [f"frtest-aux flightrec_pmu {mode | rate << 8} {whom} {SNAPSHOTS}" for mode, whom, rate in runs]
-    out = boot(append="", smp=2).run("insmod /share/flightrec_pmu.ko && " + " && ".join(commands) + " && rmmod flightrec_pmu && dmesg")
+    out = boot(append="", smp=2).run(f"insmod /share/flightrec_pmu.ko && {' && '.join(commands)} && rmmod flightrec_pmu && dmesg")
     assert not re.search(r"WARNING:|BUG:|Oops:", out)
     for run, line in zip(runs, out.splitlines()):
         found, rate = json.loads(line), run[2]
