@@ -74,8 +74,7 @@ static int map_memfd(int fd, struct image *ret, struct fr_diag *d)
 	return r < 0 ? fr_fail_errno(d, r, HINT, "cannot map the old ring") : 0;
 }
 
-static int find_image(
-	const struct fr_history_config *config, int fd, struct image *ret, struct fr_diag *d)
+static int find_image(const struct fr_history_config *config, int fd, struct image *ret, struct fr_diag *d)
 {
 	const struct fr_history_memory *m = &config->memory;
 
@@ -375,7 +374,8 @@ static bool can_stay(const struct fr_history_config *config, const struct image 
 		return true;
 	if (config->memory.at)
 		return false;
-	return has_layout_of(image, config->keep_size ? image->len : fr_history_whole_pages(config->size_bytes));
+	return has_layout_of(
+		image, config->keep_size ? image->len : fr_history_whole_pages(config->size_bytes));
 }
 
 static int adopt_image(const struct fr_history_config *config, int fd, const struct image *image,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Commits of a ring in memory that survives a crash of the machine (docs/design/25). After a crash, the memory
- * can lack any cache line that was not written back. So a commit first writes the records back, and then says
- * how many there are, and their crc.
+ * Commits of a ring in memory that survives a crash of the machine (docs/design/25). After a crash, the
+ * memory can lack any cache line that was not written back. So a commit first writes the records back, and
+ * then says how many there are, and their crc.
  */
 #include "history/internal.h"
 #include "base/crc32c.h"

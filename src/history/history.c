@@ -187,8 +187,8 @@ static int init(struct fr_history *h, int fd, bool keep, struct fr_diag *d)
 	return r;
 }
 
-int fr_history_make(const struct fr_history_config *config, int fd, bool keep, struct fr_history **ret,
-	struct fr_diag *d)
+int fr_history_make(
+	const struct fr_history_config *config, int fd, bool keep, struct fr_history **ret, struct fr_diag *d)
 {
 	const uint64_t bytes = config->memory.at ? config->memory.bytes : config->size_bytes;
 	struct fr_history *h;

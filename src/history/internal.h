@@ -26,7 +26,7 @@ struct fr_open_section {
 	_Atomic uint64_t *image_fill; /* the copy of FILL in the image header */
 	size_t committed;	      /* number of bytes that the newest commit has, and their crc32c */
 	uint32_t committed_crc;
-	uint8_t *zstd;		      /* buffer for the compressed section */
+	uint8_t *zstd; /* buffer for the compressed section */
 	size_t zstd_bytes;
 };
 
@@ -75,8 +75,8 @@ int fr_history_populate(struct fr_history *h, uint64_t offset, uint64_t len);
 void fr_image_lay_out(struct fr_image_header *ret, uint64_t size);
 
 /* Makes a ring. If KEEP is true, the image in the memfd FD or, if FD is -1, in CONFIG->memory has the layout
-   that CONFIG gives, and stays as it is: the caller sets up the log and the open chunk. On success, FD belongs
-   to the ring. If KEEP is false, FD is -1, and the ring is new and empty. */
+   that CONFIG gives, and stays as it is: the caller sets up the log and the open chunk. On success, FD
+   belongs to the ring. If KEEP is false, FD is -1, and the ring is new and empty. */
 int fr_history_make(const struct fr_history_config *config, int fd, bool keep, struct fr_history **ret,
 	struct fr_diag *d);
 

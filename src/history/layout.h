@@ -55,7 +55,7 @@ static_assert(sizeof(struct fr_image_header) == 192, "layout 1");
    of the machine has them; otherwise they are zeros. A commit says which records of the open chunk have
    reached the memory. Each commit has a cache line of its own. */
 struct fr_image_commit {
-	uint64_t generation; /* 0: no commit */
+	uint64_t generation;				 /* 0: no commit */
 	uint64_t open_seq, low_watermark_ns, drained_ns; /* as in the header, at the time of the commit */
 	uint32_t sideband_fill, samples_fill;
 	uint32_t sideband_crc, samples_crc; /* crc32c of the records */

@@ -74,8 +74,8 @@ int fr_resize_begin(struct fr_history *h, uint64_t size_bytes, struct fr_resize 
 		return fr_fail(d, -EBUSY, "try again after the dump has been written",
 			"the ring cannot change its size while a dump is written from it");
 	if (h->config.memory.at)
-		return fr_fail(d, -ENOTSUP, "RingSize= has no effect with RingMemory=",
-			"the ring has the size of its memory");
+		return fr_fail(d, -ENOTSUP,
+			"RingSize= has no effect with RingMemory=", "the ring has the size of its memory");
 	config.size_bytes = size_bytes;
 	config.populate = false;
 	r = fr_history_make(&config, -1, false, &to, d);
