@@ -14,12 +14,12 @@
 #include "base/clock.h"
 #include "base/diag.h"
 #include "base/loss.h"
+#include "config/config.h"
 #include "perfdata/session.h"
 
 #include <stdint.h>
 
 #define FR_STATE_NAME_MAX 32
-#define FR_STATE_PATH_MAX 256
 /* The name of a ring that is not in the store, but in the crash memory. */
 #define FR_STATE_RING_IN_MEMORY "memory"
 
@@ -35,7 +35,7 @@ struct fr_counters {
 struct fr_state {
 	char boot_id[FR_BOOT_ID_SIZE];
 	char ring[FR_STATE_NAME_MAX];		 /* the name that the ring has in the store */
-	char memory[FR_STATE_PATH_MAX];		 /* RingMemory=; empty: the ring is in a memfd */
+	char memory[FR_RING_MEMORY_SIZE];	 /* RingMemory=; empty: the ring is in a memfd */
 	struct fr_clock_pair clock;		 /* the newest pair */
 	uint64_t period_ns;			 /* the longest time between two rounds */
 	uint64_t first_started_ns;		 /* monotonic time of the start of the first instance */

@@ -48,7 +48,6 @@ struct fr_history_config {
 	/* fr_history_adopt() with a memory: the machine has crashed since the last write, so only records
 	   with a right crc are taken over. */
 	bool crashed;
-	uint64_t min_seq; /* fr_history_adopt(): leave out the frames with a smaller sequence number */
 	int level; /* zstd level; 1 is recommended: a lower level makes larger frames, and needs more time */
 	/* Called for each evicted frame, oldest first, one call at a time, on a thread that seals, retains a
 	   snapshot or changes the size. During the call, the lock of the ring can be held, so evicted() must

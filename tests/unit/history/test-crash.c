@@ -212,26 +212,6 @@ TEST(the_next_process_continues_the_ring_in_its_memory)
 	free_ring(h);
 }
 
-TEST(frames_before_a_sequence_number_can_be_left_out)
-{
-	struct fr_history_config c;
-	struct fr_history_adopted adopted;
-	struct fr_history *h;
-	uint64_t seq;
-
-	machine.random = 6;
-	h = full_ring(2 << 20);
-	seq = h->seq;
-	fr_history_free(h);
-	c = config(machine.cache, NULL);
-	c.crashed = true;
-	c.min_seq = seq - 2;
-	assert_int_equal(fr_history_adopt(&c, -1, &h, &adopted, NULL), 0);
-	assert_int_equal(adopted.frames, 2);
-	assert_int_equal(adopted.first_seq, seq - 2);
-	free_ring(h);
-}
-
 TEST(a_memfd_can_move_into_the_memory)
 {
 	struct progress *p = progress_new();
