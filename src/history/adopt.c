@@ -355,7 +355,6 @@ void fr_history_describe(
 		.last_ns = stats.samples ? stats.last_ns : 0,
 		.low_watermark_ns = stats.low_watermark_ns,
 		.drained_ns = atomic_load_explicit(&h->image->drained_ns, memory_order_relaxed),
-		.first_seq = fr_history_oldest_seq(h),
 		.in_place = in_place,
 		.frames_left_out = left_out,
 	};

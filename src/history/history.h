@@ -70,7 +70,6 @@ struct fr_history_adopted {
 	/* Low watermark of the oldest frame; if there is no frame, of the open chunk; 0: unknown. */
 	uint64_t low_watermark_ns;
 	uint64_t drained_ns; /* the ring has all records of the kernel rings up to this time; 0: unknown */
-	uint64_t first_seq;  /* sequence number of the oldest frame, or else of the open chunk */
 	bool in_place;	     /* true: the memory is the same; false: a new memfd has copies of the frames */
 	/* Number of valid frames that are not taken over, because they do not fit (counted only if in_place
 	   is false), or because a gap separates them from newer frames. Frames that the other ring has
@@ -138,6 +137,10 @@ struct fr_resize *fr_resize_free(struct fr_resize *z);
    of the feature COMPRESSED must have this value, and readers need a buffer of this size. It can be more than
    the size of a section of the open chunk, because the sections of adopted frames can be larger. */
 size_t fr_history_section_max(const struct fr_history *h);
+
+/* Returns the sequence number of the oldest frame; if there is no frame, of the open chunk. Call this
+   function while no other thread uses the ring. */
+uint64_t fr_history_oldest_seq(const struct fr_history *h);
 
 /* Returns the memfd of the ring; it is borrowed. -1: the ring has another memory. */
 int fr_history_fd(const struct fr_history *h);

@@ -105,9 +105,6 @@ void fr_history_continue_commits(struct fr_history *h);
 
 /* adopt.c; resize.c uses these functions, too. The caller ensures that no other thread has H. */
 
-/* Returns the sequence number of the oldest frame; if there is no frame, of the open chunk. */
-uint64_t fr_history_oldest_seq(const struct fr_history *h);
-
 /* The chunk that a ring continues with. */
 struct fr_open_chunk {
 	struct fr_recovered_open records;
