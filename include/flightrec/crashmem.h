@@ -26,7 +26,8 @@
 enum flightrec_crashmem_area {
 	FLIGHTREC_CRASHMEM_AREA_RECORD, /* the record of the kernel module */
 	FLIGHTREC_CRASHMEM_AREA_STATE,	/* two slots: the events, and facts about this boot */
-	/* Two slots: symbols of the kernel. A small memory does not have this area: 0 bytes. */
+	/* Two slots: symbols of the kernel, and its build-ids. A small memory has room for the build-ids
+	   only. */
 	FLIGHTREC_CRASHMEM_AREA_SYMBOLS,
 	FLIGHTREC_CRASHMEM_AREA_TAIL, /* the process model at the ring's tail */
 	FLIGHTREC_CRASHMEM_AREA_RING, /* the image of the ring */

@@ -27,7 +27,8 @@
 #define PAGE 4096ULL
 #define STATE_MAX (2ULL << 20)
 #define SYMBOLS_BYTES (6ULL << 20)
-/* A memory of this size or more has room for the symbols of the kernel. */
+/* A memory of this size or more has room for the symbols of the kernel. In a smaller memory, the area has
+   room for the build-ids. */
 #define SYMBOLS_FROM (32ULL << 20)
 
 #define SLOT_MAGIC 0x544f4c53u /* "SLOT" */
@@ -85,13 +86,25 @@ static void clflush(const uint8_t *p, const uint8_t *end)
 		__builtin_ia32_clflush(p);
 }
 
+/* Returns the register ebx of CPUID leaf 7: bit 24 is clwb, which keeps the line in the cache; bit 23 is
+   clflushopt. CPUID is slow in a virtual machine, so the value is kept. */
+static unsigned features(void)
+{
+	static _Atomic unsigned kept;
+	unsigned a, b = atomic_load_explicit(&kept, memory_order_relaxed), c, d;
+
+	if (b == 0) {
+		__get_cpuid_count(7, 0, &a, &b, &c, &d);
+		atomic_store_explicit(&kept, b, memory_order_relaxed);
+	}
+	return b;
+}
+
 void fr_crashmem_write_back(const void *p, size_t len)
 {
 	const uint8_t *from = (const uint8_t *)((uintptr_t)p & ~63UL), *end = (const uint8_t *)p + len;
-	unsigned a, b = 0, c, d;
+	const unsigned b = features();
 
-	/* CPUID leaf 7: bit 24 is clwb, which keeps the line in the cache; bit 23 is clflushopt. */
-	__get_cpuid_count(7, 0, &a, &b, &c, &d);
 	if (b & 1u << 24)
 		clwb(from, end);
 	else if (b & 1u << 23)
@@ -328,7 +341,8 @@ static void lay_out(struct flightrec_crashmem_header *h, uint64_t bytes)
 	const uint64_t sizes[FLIGHTREC_CRASHMEM_AREA_RING] = {
 		[FLIGHTREC_CRASHMEM_AREA_RECORD] = FLIGHTREC_CRASHMEM_RECORD_BYTES,
 		[FLIGHTREC_CRASHMEM_AREA_STATE] = whole_pages(FR_MIN(bytes / 8, STATE_MAX)),
-		[FLIGHTREC_CRASHMEM_AREA_SYMBOLS] = bytes >= SYMBOLS_FROM ? SYMBOLS_BYTES : 0,
+		[FLIGHTREC_CRASHMEM_AREA_SYMBOLS] =
+			bytes >= SYMBOLS_FROM ? SYMBOLS_BYTES : whole_pages(bytes / 32),
 		[FLIGHTREC_CRASHMEM_AREA_TAIL] = whole_pages(bytes / 8),
 	};
 	uint64_t at = FLIGHTREC_CRASHMEM_RECORD;

@@ -44,9 +44,9 @@ static void on_evicted(void *ctx, const struct fr_frame *frame)
 			m->tail, frame->seq, frame->low_watermark_ns, frame->sideband, frame->sideband_len);
 	/* There is no tracker yet while an adopted ring is opened. The tracker will find this side-band in
 	   the auxiliary file. */
-	if (m->tracker && frame->sideband_len > 0)
-		(void)fr_tracker_push_evicted(
-			m->tracker, frame->sideband, frame->sideband_len, frame->low_watermark_ns);
+	if (m->tracker)
+		(void)fr_tracker_push_evicted(m->tracker, frame->seq, frame->low_watermark_ns,
+			frame->sideband, frame->sideband_len);
 }
 
 /* The tracker's thread holds freeze_lock from this function to on_unfreeze(). */

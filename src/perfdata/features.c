@@ -10,7 +10,6 @@
 #include <limits.h>
 
 #define STRING_ALIGN 64u
-#define MISC_BUILD_ID_SIZE (1u << 15)
 #define COMPRESSED_VERSION 1u
 #define COMPRESSED_ZSTD 1u
 
@@ -91,11 +90,7 @@ int fr_feature_set_compressed(struct fr_session *s, int level, uint32_t ratio, u
 int fr_feature_add_build_id(
 	struct fr_session *s, uint16_t cpumode, int32_t pid, const uint8_t *id, size_t size, const char *path)
 {
-	struct {
-		struct perf_event_header header;
-		int32_t pid;
-		uint8_t id[20], id_size, reserved[3];
-	} record = {.pid = pid, .id_size = (uint8_t)size};
+	struct fr_record_build_id record = {.pid = pid, .size = (uint8_t)size};
 	/* 36 bytes are before the name: 4 more bytes make the record a multiple of 8. */
 	size_t len = strlen(path) + 1, padded = FR_ALIGN_UP(len, STRING_ALIGN) + 4;
 	struct fr_buf *b = &s->features[FR_FEATURE_BUILD_ID];
@@ -107,7 +102,7 @@ int fr_feature_add_build_id(
 		return -ENAMETOOLONG;
 	memcpy(record.id, id, size);
 	record.header.type = FR_RECORD_HEADER_BUILD_ID;
-	record.header.misc = cpumode | MISC_BUILD_ID_SIZE;
+	record.header.misc = (uint16_t)(cpumode | FR_MISC_BUILD_ID_SIZE);
 	record.header.size = (uint16_t)(sizeof(record) + padded);
 	if (fr_buf_reserve(b, record.header.size) < 0)
 		return -ENOMEM;

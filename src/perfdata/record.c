@@ -62,6 +62,19 @@ const struct perf_event_header *fr_record_next(struct fr_record_iter *it)
 	return record;
 }
 
+const struct fr_record_build_id *fr_record_next_build_id(struct fr_record_iter *it)
+{
+	const struct fr_record_build_id *b = (const void *)fr_record_next(it);
+
+	if (b && b->header.type == FR_RECORD_HEADER_BUILD_ID && b->header.size > sizeof(*b) &&
+		b->header.misc & FR_MISC_BUILD_ID_SIZE && b->size > 0 && b->size <= sizeof(b->id) &&
+		memchr(b->filename, '\0', b->header.size - sizeof(*b)))
+		return b;
+	if (b)
+		it->at = (const uint8_t *)b;
+	return NULL;
+}
+
 bool fr_record_has_text(const struct perf_event_header *h, const char *text)
 {
 	const char *end = (const char *)h + h->size - sizeof(struct fr_sample_id);

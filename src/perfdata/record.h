@@ -180,6 +180,14 @@ struct fr_record_auxtrace { /* AUXTRACE; `size` bytes of AUX data follow, which 
 	uint32_t reserved;
 };
 
+struct fr_record_build_id { /* HEADER_BUILD_ID; misc has the bit FR_MISC_BUILD_ID_SIZE if `size` is set */
+	struct perf_event_header header;
+	int32_t pid;
+	uint8_t id[20], size, reserved[3];
+	char filename[]; /* NUL, padded */
+};
+#define FR_MISC_BUILD_ID_SIZE (1u << 15)
+
 /* Returns whether P, which is aligned to 8, begins a whole record. The size of a whole record is at most
    LEFT, is a multiple of 8, and has room for the fixed part of its type. For kernel types, the fixed part is
    in the common layout and includes the sample id. The size of a COMPRESSED, HEADER_TRACING_DATA or
@@ -198,6 +206,10 @@ static inline struct fr_record_iter fr_record_iter(const void *records, size_t l
 /* Returns the next record. Returns NULL at the end (it->at == it->end), and at bytes that are not a whole
    record with a size that is a multiple of 8 (it->at < it->end). */
 const struct perf_event_header *fr_record_next(struct fr_record_iter *it);
+
+/* Returns the next record of a section BUILD_ID. Returns NULL at the end (it->at == it->end), and at bytes
+   that are not a whole build-id record with a size of the build-id and a name (it->at < it->end). */
+const struct fr_record_build_id *fr_record_next_build_id(struct fr_record_iter *it);
 
 /* TEXT is the last field before the sample id of H, a whole record in the common layout. Returns whether the
    NUL of TEXT is before the sample id. */

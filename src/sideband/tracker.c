@@ -66,9 +66,17 @@ int fr_tracker_push_fresh(struct fr_tracker *t, const void *records, size_t len)
 	return len ? push(t, t->fresh, NULL, 0, records, len) : 0;
 }
 
-int fr_tracker_push_evicted(struct fr_tracker *t, const void *zstd, size_t len, uint64_t low_watermark_ns)
+int fr_tracker_push_evicted(
+	struct fr_tracker *t, uint64_t seq, uint64_t low_watermark_ns, const void *zstd, size_t len)
 {
-	return len ? push(t, t->evicted, &low_watermark_ns, sizeof(low_watermark_ns), zstd, len) : 0;
+	const struct tracker_evicted head = {seq, low_watermark_ns};
+
+	/* The section is in the crash memory before a checkpoint can have it. */
+	if (t->config.tail)
+		fr_tail_append(t->config.tail, seq, low_watermark_ns, zstd, len);
+	else if (len == 0)
+		return 0;
+	return push(t, t->evicted, &head, sizeof(head), zstd, len);
 }
 
 bool fr_tracker_is_behind(const struct fr_tracker *t)
@@ -98,7 +106,7 @@ static uint64_t next_due_ns(const struct fr_tracker *t)
 		due = t->next_scan_ns;
 	if (t->retry_ns)
 		due = FR_MIN(due, t->retry_ns);
-	return due;
+	return FR_MIN(due, tracker_checkpoint_due_ns(t));
 }
 
 static bool may_sleep(const struct fr_tracker *t, enum sleep_state state)
@@ -268,6 +276,7 @@ static void *run(void *arg)
 		tracker_modules_check(t, now);
 		remove_old_if_due(t, now);
 		tracker_compact(t, now);
+		tracker_checkpoint(t, now);
 		busy |= t->compaction.state == COMPACT_SYNCING || t->scan_ns_now;
 		if (t->compaction.state != COMPACT_WRITING)
 			sleep_in(t, busy ? NAP : ASLEEP);
@@ -283,6 +292,7 @@ static int init(struct fr_tracker *t, const struct fr_tracker_config *config)
 
 	t->config = *config;
 	t->config.session = NULL;
+	t->evicted_seq = config->evicted_seq;
 	fr_lock_init(&t->lock);
 	fr_cond_init(&t->progress);
 	t->early_ids = fr_early_ids_new();

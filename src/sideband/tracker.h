@@ -21,6 +21,7 @@
 
 #include "base/buf.h"
 #include "base/diag.h"
+#include "crashmem/tail.h"
 #include "perfdata/session.h"
 
 #include <stdbool.h>
@@ -44,6 +45,11 @@ struct fr_tracker_config {
 	   is no such file, or this process is not allowed to write it, `adopt` has no effect. */
 	bool adopt;
 	uint64_t adopt_low_watermark_ns; /* low watermark of the oldest frame; 0: no frame, or not known */
+	/* The tail in the crash memory (crashmem/tail.h), borrowed; NULL: none. fr_tracker_push_evicted()
+	   appends to it, and the thread writes its checkpoints. EVICTED_SEQ is the sequence number of the
+	   frame before the oldest frame of the ring; 0: the ring is new. */
+	struct fr_tail *tail;
+	uint64_t evicted_seq;
 	/* The first side-band record in the ring, borrowed until fr_tracker_free(). NULL: the ring has no
 	   side-band record. */
 	const void *adopt_first;
@@ -64,6 +70,9 @@ struct fr_tracker_config {
 	/* Gets all records of the auxiliary file soon after they were made, and the low watermark of the tail
 	   model. May be NULL. */
 	void (*observe)(void *ctx, const void *records, size_t len, uint64_t low_watermark_ns);
+	/* Called on the tracker thread when modules were loaded or unloaded. May be NULL. Side-band waits in
+	   the queues meanwhile, so the function may take some tenths of a second, but not more. */
+	void (*modules_changed)(void *ctx);
 	void *ctx;
 };
 
@@ -90,10 +99,12 @@ int fr_tracker_push_fresh(struct fr_tracker *t, const void *records, size_t len)
    fr_history_begin_round()), so records that are pushed after this call are not older than SINCE_NS. Recorder
    thread. */
 void fr_tracker_end_round(struct fr_tracker *t, uint64_t since_ns);
-/* Queues the compressed side-band section of an evicted frame, and the low watermark of that frame, for the
-   tail model. Does nothing if LEN is 0. Any thread; src/history/ makes only one call at a time, perhaps while
-   it holds its lock. Never blocks. Returns the same values as fr_tracker_push_fresh(). */
-int fr_tracker_push_evicted(struct fr_tracker *t, const void *zstd, size_t len, uint64_t low_watermark_ns);
+/* Queues the compressed side-band section of the evicted frame SEQ, and the low watermark of that frame, for
+   the tail model, and appends both to config.tail. LEN can be 0; without config.tail, such a call does
+   nothing. Any thread; src/history/ makes only one call at a time, perhaps while it holds its lock. Never
+   blocks. Returns the same values as fr_tracker_push_fresh(). */
+int fr_tracker_push_evicted(
+	struct fr_tracker *t, uint64_t seq, uint64_t low_watermark_ns, const void *zstd, size_t len);
 /* Returns whether the queue of evicted sections is more than half full. Any thread. */
 bool fr_tracker_is_behind(const struct fr_tracker *t);
 /* Call this function after the events were opened again, before the first record of the new openings is

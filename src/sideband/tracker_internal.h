@@ -30,6 +30,11 @@ struct tracker_stage {
 	uint64_t low_watermark_ns;
 };
 
+/* In the queue of evicted sections: the head of each message. The compressed section follows. */
+struct tracker_evicted {
+	uint64_t seq, low_watermark_ns;
+};
+
 /* A compaction replaces the auxiliary file by a shorter file, the next file. The next file begins with a
    checkpoint: records that describe the head model (the processes as they are now). */
 struct tracker_compaction {
@@ -86,9 +91,12 @@ struct fr_tracker {
 	struct tracker_compaction compaction;
 	struct fr_auxfile *file;
 	struct fr_buf batch;  /* fresh records; has room for a full queue */
-	struct fr_buf packed; /* the low watermark of an evicted section, then the compressed section */
+	struct fr_buf packed; /* a message of `evicted`: struct tracker_evicted, and the compressed section */
 	uint8_t *section;     /* the section, decompressed; has room for config.section_max bytes */
 	ZSTD_DCtx *zstd;
+	uint64_t evicted_seq;	     /* the tail model has the side-band of all frames up to this one */
+	uint64_t next_checkpoint_ns; /* no checkpoint of config.tail before this time */
+	bool checkpoint_wanted; /* the tail model has got the maps of new modules since the last checkpoint */
 	uint64_t modules_digest;  /* digest of /proc/modules */
 	uint64_t modules_ns;	  /* time when /proc/modules was read for the digest */
 	uint64_t remove_old_ns;	  /* time of the last fr_auxfile_remove_old() */
@@ -190,6 +198,11 @@ void tracker_compact_stop_writing(struct fr_tracker *t);
 /* Stores the time and the size of the file. tracker_compact() compares them with later values to decide
    whether a compaction is due. Call this function after the first records of the file were written. */
 void tracker_compact_init(struct fr_tracker *t, uint64_t now_ns);
+
+/* tracker_checkpoint.c: writes a checkpoint of config.tail if one is due. */
+void tracker_checkpoint(struct fr_tracker *t, uint64_t now_ns);
+/* Returns the time when tracker_checkpoint() has to be called; UINT64_MAX if no checkpoint is due. */
+uint64_t tracker_checkpoint_due_ns(const struct fr_tracker *t);
 
 /* tracker.c: processes the messages in both queues. Returns whether there were any. */
 bool tracker_pump(struct fr_tracker *t);

@@ -29,13 +29,14 @@ int tracker_advance(struct fr_tracker *t, struct tracker_stage *s, uint64_t low_
 
 void tracker_apply_evicted(struct fr_tracker *t)
 {
-	uint64_t low_watermark_ns;
+	struct tracker_evicted head;
 	size_t n;
 	int r;
 
-	memcpy(&low_watermark_ns, t->packed.data, sizeof(low_watermark_ns));
-	n = ZSTD_decompressDCtx(t->zstd, t->section, t->config.section_max,
-		t->packed.data + sizeof(low_watermark_ns), t->packed.len - sizeof(low_watermark_ns));
+	memcpy(&head, t->packed.data, sizeof(head));
+	t->evicted_seq = head.seq;
+	n = ZSTD_decompressDCtx(t->zstd, t->section, t->config.section_max, t->packed.data + sizeof(head),
+		t->packed.len - sizeof(head));
 	if (ZSTD_isError(n)) {
 		atomic_fetch_add(&t->damaged, 1);
 		atomic_store(&t->scan_wanted, true);
@@ -44,7 +45,7 @@ void tracker_apply_evicted(struct fr_tracker *t)
 	fr_lock(&t->lock);
 	r = fr_reorder_add(&t->tail.reorder, t->section, n);
 	if (r == 0)
-		r = tracker_advance(t, &t->tail, low_watermark_ns);
+		r = tracker_advance(t, &t->tail, head.low_watermark_ns);
 	fr_unlock(&t->lock);
 	/* No memory was free, so the model lacks some records. */
 	if (r < 0)

@@ -71,8 +71,12 @@ void tracker_modules_check(struct fr_tracker *t, uint64_t now_ns)
 	if (!wanted && now_ns - t->modules_ns < CHECK_NS)
 		return;
 	tracker_modules_remember(t);
-	if (t->modules_digest != before)
+	if (t->modules_digest != before) {
 		scan_modules(t);
+		t->checkpoint_wanted = true;
+		if (t->config.modules_changed)
+			t->config.modules_changed(t->config.ctx);
+	}
 	if (wanted) {
 		fr_lock(&t->lock);
 		atomic_store(&t->modules_wanted, false);

@@ -29,7 +29,7 @@ static int push_evicted(struct fr_tracker *t, const struct fr_buf *b, uint64_t l
 	size_t n = ZSTD_compress(z, room, b->data, b->len, 1);
 
 	assert_false(ZSTD_isError(n));
-	return fr_tracker_push_evicted(t, z, n, low_watermark_ns);
+	return fr_tracker_push_evicted(t, 1, low_watermark_ns, z, n);
 }
 
 /* Call the tracker as the ring does when it evicts a frame with the side-band records of B. Empties B. */
@@ -144,7 +144,7 @@ TEST(damaged_section_is_counted_and_leads_to_a_scan)
 	struct fr_tracker_stats s;
 
 	fixture_start(f);
-	assert_int_equal(fr_tracker_push_evicted(f->tracker, "no zstd at all", 14, 1), 0);
+	assert_int_equal(fr_tracker_push_evicted(f->tracker, 1, 1, "no zstd at all", 14), 0);
 	assert_in_model(f, 1, "nobody has this name", 0);
 	s = fixture_stats(f);
 	assert_int_equal(s.damaged, 1);
