@@ -68,11 +68,16 @@ static void rescue_previous(struct fr_daemon *m)
 	if (!m->handover.in_memory || strcmp(path, m->config->ring_memory) == 0)
 		return;
 	r = fr_crashmem_open(path, 0, &memory, &d);
-	if (r == 0 && fr_crashmem_look(memory, m->boot_id) == FR_CRASHMEM_SAME_BOOT)
+	if (r == 0 && fr_crashmem_look(memory, m->boot_id) != FR_CRASHMEM_SAME_BOOT)
+		r = fr_fail(&d, -EBADMSG, NULL, "its memory %s has another content now", path);
+	else if (r == 0)
 		r = rescue(m, memory, path, &d);
-	if (r >= 0 && memory)
-		fr_crashmem_close(memory);
-	fr_handover_refuse(&m->handover, r < 0 ? d.what : "its ring is in another memory; it is a dump now");
+	if (r < 0) {
+		fr_handover_refuse(&m->handover, d.what);
+		return;
+	}
+	fr_crashmem_close(memory);
+	m->handover.in_memory = false;
 }
 
 /* Returns 0 if MEMORY can be used: it has the ring of the previous instance, or it is formatted. */

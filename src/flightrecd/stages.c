@@ -39,9 +39,6 @@ static void on_evicted(void *ctx, const struct fr_frame *frame)
 {
 	struct fr_daemon *m = ctx;
 
-	if (m->tail)
-		fr_tail_append(
-			m->tail, frame->seq, frame->low_watermark_ns, frame->sideband, frame->sideband_len);
 	/* There is no tracker yet while an adopted ring is opened. The tracker will find this side-band in
 	   the auxiliary file. */
 	if (m->tracker)
@@ -103,7 +100,7 @@ static int open_history(struct fr_daemon *m, struct fr_diag *d)
 		.last_try = m->refused.code != 0,
 	};
 
-	int r = fr_handover_open_history(&m->handover, &history, &ring, &m->history, d);
+	const int r = fr_handover_open_history(&m->handover, &history, &ring, &m->history, d);
 
 	return r < 0 ? r : fr_daemon_open_tail(m, d);
 }
@@ -123,6 +120,8 @@ static int open_tracker(struct fr_daemon *m, struct fr_diag *d)
 		.file_max_age_ns = c->auxiliary_max_age_ns,
 		.adopt = m->handover.adopted && m->handover.same_directory,
 		.adopt_low_watermark_ns = m->handover.history.low_watermark_ns,
+		.tail = m->tail,
+		.evicted_seq = fr_history_oldest_seq(m->history) - 1,
 		.adopt_first = m->handover.first_sideband.data,
 		.freeze = on_freeze,
 		.inject = on_inject,
@@ -143,7 +142,7 @@ static int open_tracker(struct fr_daemon *m, struct fr_diag *d)
    takes about 10 µs if there are no records. */
 #define MEMORY_PERIOD_MS 50
 
-static unsigned period_ms(const struct fr_daemon *m)
+unsigned fr_daemon_period_ms(const struct fr_daemon *m)
 {
 	return m->memory ? MEMORY_PERIOD_MS : m->handover.on ? HANDOVER_PERIOD_MS : 0;
 }
@@ -228,7 +227,7 @@ static int start_dumper(struct fr_daemon *m, struct fr_diag *d)
 static int start_threads(struct fr_daemon *m, fr_progress progress, struct fr_diag *d)
 {
 	const struct fr_recorder_config recorder = {
-		m->recording.capture, m->history, m->tracker, period_ms(m)};
+		m->recording.capture, m->history, m->tracker, fr_daemon_period_ms(m)};
 	pid_t tids[FR_OWN_TIDS_MAX];
 	int r;
 
@@ -282,7 +281,7 @@ static struct fr_handover_facts facts_of(const struct fr_daemon *m, const uint64
 		.history = m->history,
 		.lost = lost,
 		.memory = m->config->ring_memory,
-		.period_ns = period_ms(m) * FR_NSEC_PER_MSEC,
+		.period_ns = fr_daemon_period_ms(m) * FR_NSEC_PER_MSEC,
 	};
 }
 
