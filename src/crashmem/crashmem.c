@@ -394,6 +394,13 @@ void fr_crashmem_close(struct fr_crashmem *m)
 	fr_crashmem_write_back(h, sizeof(*h));
 }
 
+bool fr_crashmem_survives_crash(const struct fr_crashmem *m)
+{
+	struct stat st;
+
+	return fstat(m->fd, &st) == 0 && (S_ISCHR(st.st_mode) || is_dax(m->fd));
+}
+
 uint64_t fr_crashmem_bytes(const struct fr_crashmem *m)
 {
 	return m->bytes;

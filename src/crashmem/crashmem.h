@@ -13,6 +13,7 @@
 #include "base/diag.h"
 #include "flightrec/crashmem.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -58,6 +59,9 @@ void fr_crashmem_format(struct fr_crashmem *m, const char *boot_id);
 void fr_crashmem_close(struct fr_crashmem *m);
 
 uint64_t fr_crashmem_bytes(const struct fr_crashmem *m);
+/* Returns whether the memory can survive a crash of the machine. A file on tmpfs or hugetlbfs survives only
+   the process. */
+bool fr_crashmem_survives_crash(const struct fr_crashmem *m);
 /* Returns the boot id in the header: 32 hexadecimal digits. M has a valid header. */
 const char *fr_crashmem_boot_id(const struct fr_crashmem *m);
 /* Returns an area of the memory, and its size in *RET_BYTES. An area of 0 bytes is not there. M has a valid

@@ -14,6 +14,8 @@
 #include <errno.h>
 #include <string.h>
 
+#define TEXT_MAX (FR_CAUSE_TEXT_SIZE - 1)
+
 struct rescue {
 	const struct fr_rescue_config *config;
 	struct fr_crashmem *memory;
@@ -126,8 +128,12 @@ static void describe_cause(struct rescue *x)
 		snprintf(c->reason, sizeof(c->reason), "reset or power loss");
 		snprintf(c->detail, sizeof(c->detail), "the kernel has left no crash record");
 	} else {
-		snprintf(c->reason, sizeof(c->reason), "%s%s",
-			has_panicked(x) ? "" : "reset or power loss after an oops: ", x->record.r.reason);
+		/* The machine may have gone on after an oops. */
+		const bool is_reason = has_panicked(x);
+
+		snprintf(c->reason, sizeof(c->reason), "%.*s", TEXT_MAX,
+			is_reason ? x->record.r.reason : "reset or power loss after an oops");
+		snprintf(c->detail, sizeof(c->detail), "%.*s", TEXT_MAX, is_reason ? "" : x->record.r.reason);
 		c->pid = x->record.r.pid;
 		c->tid = x->record.r.tid;
 		c->cpu = x->record.r.cpu;
