@@ -14,6 +14,9 @@
 #include <errno.h>
 #include <string.h>
 
+/* The time up to which the ring has all records is this much earlier than the begin of a round
+   (recorder/recorder.c). */
+#define IN_FLIGHT_NS (10 * FR_NSEC_PER_MSEC)
 #define TEXT_MAX (FR_CAUSE_TEXT_SIZE - 1)
 
 struct rescue {
@@ -106,13 +109,12 @@ static bool has_panicked(const struct rescue *x)
 	return x->has_record && x->record.r.kind == FLIGHTREC_CRASH_PANIC;
 }
 
-/* Returns the time of the crash. If it is not known, returns the time up to which all records are in the
-   ring. */
+/* Returns the time of the crash. If it is not known, returns the newest time in the ring. */
 static uint64_t crash_ns(const struct rescue *x)
 {
-	if (has_panicked(x))
-		return x->record.r.monotonic_ns;
-	return x->adopted.drained_ns ? x->adopted.drained_ns : FR_MAX(x->adopted.last_ns, (uint64_t)1);
+	const uint64_t newest = FR_MAX(x->adopted.drained_ns, x->adopted.last_ns);
+
+	return has_panicked(x) ? FR_MAX(newest, x->record.r.monotonic_ns) : FR_MAX(newest, (uint64_t)1);
 }
 
 static void describe_cause(struct rescue *x)
@@ -155,7 +157,8 @@ static void add_missing(const struct rescue *x, cJSON *crash)
 		cJSON_AddNumberToObject(crash, "missing_seconds",
 			crash_ns(x) > until ? (double)(crash_ns(x) - until) / 1e9 : 0);
 	else
-		cJSON_AddNumberToObject(crash, "missing_seconds_max", (double)x->state.period_ns / 1e9);
+		cJSON_AddNumberToObject(
+			crash, "missing_seconds_max", (double)(x->state.period_ns + IN_FLIGHT_NS) / 1e9);
 	cJSON_AddBoolToObject(crash, "names_are_whole", x->has_whole_model);
 	cJSON_AddStringToObject(crash, "memory", x->config->path);
 }
