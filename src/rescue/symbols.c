@@ -117,23 +117,21 @@ static bool is_hidden(const struct fr_buf *kallsyms)
 	size_t at = 0, len;
 
 	while (at < kallsyms->len) {
-		const char *line = next_line(kallsyms, &at, &len);
-
-		if (is_symbol(line, len) && has_address(line))
+		if (has_address(next_line(kallsyms, &at, &len)))
 			return false;
 	}
 	return true;
 }
 
-/* Keeps the symbols of functions only, in place. */
-static void keep_text(struct fr_buf *kallsyms)
+/* Keeps, in place, the lines that are symbols, or only those that are symbols of functions. */
+static void keep_symbols(struct fr_buf *kallsyms, bool text_only)
 {
 	size_t at = 0, kept = 0, len;
 
 	while (at < kallsyms->len) {
 		const char *line = next_line(kallsyms, &at, &len);
 
-		if (!is_symbol(line, len) || !is_text(line))
+		if (!is_symbol(line, len) || line[len] != '\n' || (text_only && !is_text(line)))
 			continue;
 		memmove(kallsyms->data + kept, line, len);
 		kallsyms->data[kept + len] = '\n';
@@ -178,6 +176,7 @@ static int read_kallsyms(const char *path, struct fr_buf *ret, struct fr_diag *d
 			d, r, "see `man 5 proc`", "cannot read the symbols of the kernel from %s", path);
 		return FR_RESCUE_STORED_BUILD_IDS;
 	}
+	keep_symbols(ret, false);
 	if (!is_hidden(ret))
 		return FR_RESCUE_STORED_ALL;
 	ret->len = 0;
@@ -207,7 +206,7 @@ static int put_what_fits(struct fr_crashmem *m, struct fr_rescue_symbols *s)
 			r = put(m, s, LEVEL_SMALL);
 		if (r != -E2BIG)
 			return r < 0 ? r : FR_RESCUE_STORED_ALL;
-		keep_text(&s->kallsyms);
+		keep_symbols(&s->kallsyms, true);
 		r = put(m, s, LEVEL_SMALL);
 		if (r != -E2BIG)
 			return r < 0 ? r : FR_RESCUE_STORED_TEXT;
