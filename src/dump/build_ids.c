@@ -34,19 +34,23 @@ struct entry {
 struct fr_build_ids {
 	struct entry *paths;
 	bool vdso;
+	bool other_boot;
+	const struct fr_buf *kernel; /* kernel_build_ids of the parameters */
 	/* The build-ids of mapped files. `own` is NULL, or is `early` if fr_build_ids_new() made it. */
 	struct fr_early_ids *early, *own;
 };
 
-int fr_build_ids_new(bool vdso, struct fr_early_ids *early, struct fr_build_ids **ret)
+int fr_build_ids_new(const struct fr_dump_params *params, struct fr_build_ids **ret)
 {
 	struct fr_build_ids *b = calloc(1, sizeof(*b));
 
 	if (!b)
 		return -ENOMEM;
-	b->vdso = vdso;
-	b->own = early ? NULL : fr_early_ids_new();
-	b->early = early ? early : b->own;
+	b->vdso = params->vdso_kept && !params->other_boot;
+	b->other_boot = params->other_boot;
+	b->kernel = params->kernel_build_ids;
+	b->own = params->early_ids ? NULL : fr_early_ids_new();
+	b->early = params->early_ids ? params->early_ids : b->own;
 	if (!b->early) {
 		fr_build_ids_free(b);
 		return -ENOMEM;
@@ -129,29 +133,58 @@ static bool module_name(const char *path, char *ret, size_t size)
 	return true;
 }
 
+/* Reads the build-id of the running kernel, or of its module MODULE. Returns the size of the build-id, or a
+   negative errno. */
+static int read_kernel(const char *module, uint8_t ret[static 20])
+{
+	_cleanup_buf_ struct fr_buf notes = {0};
+	char path[PATH_MAX] = "/sys/kernel/notes";
+	int r;
+
+	if (module)
+		snprintf(path, sizeof(path), "/sys/module/%s/notes/.note.gnu.build-id", module);
+	r = fr_read_file(AT_FDCWD, path, NOTES_MAX, &notes);
+	return r < 0 ? r : fr_build_id_from_notes(notes.data, notes.len, 4, ret);
+}
+
+/* Does the same as read_kernel(), for the kernel of another boot. */
+static int find_kernel(const struct fr_buf *records, const char *module, uint8_t ret[static 20])
+{
+	struct fr_record_iter it = fr_record_iter(records->data, records->len);
+	const struct fr_record_build_id *record;
+	char name[NAME_MAX + 3] = KERNEL_MAP;
+
+	if (module)
+		snprintf(name, sizeof(name), "[%s]", module);
+	while ((record = fr_record_next_build_id(&it)))
+		if (strcmp(record->filename, name) == 0) {
+			memcpy(ret, record->id, sizeof(record->id));
+			return record->size;
+		}
+	return -ENOENT;
+}
+
 /* Adds the build-id of the kernel or of a module. MAP is the name in the map record. */
 static int collect_kernel(struct fr_build_ids *b, struct fr_session *s, const char *map)
 {
-	_cleanup_buf_ struct fr_buf notes = {0};
-	bool kernel = strncmp(map, KERNEL_MAP, strlen(KERNEL_MAP)) == 0;
-	char name[NAME_MAX], path[PATH_MAX] = "/sys/kernel/notes";
+	const bool kernel = strncmp(map, KERNEL_MAP, strlen(KERNEL_MAP)) == 0;
+	const char *key = kernel ? KERNEL_MAP : map;
+	char name[NAME_MAX], *module = kernel ? NULL : name;
 	uint8_t id[20];
 	int r;
 
-	if (!kernel) {
-		if (!module_name(map, name, sizeof(name)))
-			return 0;
-		snprintf(path, sizeof(path), "/sys/module/%s/notes/.note.gnu.build-id", name);
-	}
-	r = find_or_add(b, kernel ? KERNEL_MAP : map, NULL);
+	if (!kernel && !module_name(map, name, sizeof(name)))
+		return 0;
+	r = find_or_add(b, key, NULL);
 	if (r <= 0)
 		return r;
-	r = fr_read_file(AT_FDCWD, path, NOTES_MAX, &notes);
+	if (!b->other_boot)
+		r = read_kernel(module, id);
+	else
+		r = b->kernel ? find_kernel(b->kernel, module, id) : -ENOENT;
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
-	r = fr_build_id_from_notes(notes.data, notes.len, 4, id);
-	return r < 0 ? 0
-		     : add_build_id(s, PERF_RECORD_MISC_KERNEL, -1, id, (size_t)r, kernel ? KERNEL_MAP : map);
+	return add_build_id(s, PERF_RECORD_MISC_KERNEL, -1, id, (size_t)r, key);
 }
 
 /* Checks whether the path of M names the file that M maps, so that a reader on this machine finds this file.

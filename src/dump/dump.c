@@ -35,7 +35,7 @@ struct dump {
 	/* Side-band (records that are not samples) that the ring has already evicted, but that is not older
 	   than the low watermark. */
 	struct fr_buf since;
-	struct fr_jit *jit;
+	struct fr_jit *jit; /* NULL: other_boot */
 	struct fr_buf maps; /* map records that the dump adds; they follow `since` in the file */
 	struct fr_jit_stats jit_stats;
 	struct fr_trigger_samples trigger_samples;
@@ -164,6 +164,10 @@ static int new_jit(struct dump *x)
 	const struct fr_jit_config config = {
 		x->params->dirfd, dir, name, x->params->jit_open_files, x->params->gid};
 
+	/* The processes of another boot are gone, and a process that runs now can have the id of one of them.
+	 */
+	if (x->params->other_boot)
+		return 0;
 	fr_directory_name(x->params->dirfd, dir, sizeof(dir));
 	snprintf(name, sizeof(name), "%s.jit", x->result.name);
 	return fr_jit_new(&config, &x->jit);
@@ -195,7 +199,7 @@ static int prepare(struct dump *x, struct fr_diag *d)
 	if (r == 0)
 		r = add_trigger_samples(x);
 	if (r == 0)
-		r = fr_build_ids_new(x->params->vdso_kept, x->params->early_ids, &x->build_ids);
+		r = fr_build_ids_new(x->params, &x->build_ids);
 	if (r == 0)
 		r = new_jit(x);
 	if (r == 0)
@@ -261,7 +265,7 @@ static int write_content(struct dump *x)
 		r = fr_jit_finish(x->jit, &x->jit_stats);
 	if (r == 0)
 		r = add_features(x);
-	if (r == 0)
+	if (r == 0 && !x->params->other_boot)
 		r = fr_dump_add_bpf(&x->session);
 	if (r == 0)
 		r = fr_file_end(&x->out, &x->session, header);

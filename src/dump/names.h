@@ -9,6 +9,8 @@
 #define FR_DUMP_PREFIX "perf.data.sample."
 #define FR_MERGED_NAME "perf.data"
 #define FR_DUMP_NAME_SIZE 64
+/* Beside the dump of a kernel that has crashed: its symbols, in the format of /proc/kallsyms. */
+#define FR_DUMP_KALLSYMS ".kallsyms"
 
 /* Bits, so that a set of kinds fits into an unsigned. */
 enum fr_name {

@@ -57,6 +57,14 @@ struct fr_dump_params {
 	struct fr_jit_open_files *jit_open_files; /* or NULL */
 	struct fr_early_ids *early_ids;		  /* NULL: the dump reads build-ids from files */
 	bool vdso_kept;				  /* perf can find a copy of the vdso by its build-id */
+	/* The ring is of another boot: of a machine that has crashed. The dump then has nothing of the
+	   running kernel and of its processes: no run-time code, no vdso, no BPF programs, and as build-ids
+	   of the kernel and its modules those in KERNEL_BUILD_IDS only: records of type 67, with names such
+	   as "[kernel.kallsyms]" and
+	   "[snd_pcm]"; NULL: none. */
+	bool other_boot;
+	const struct fr_buf *kernel_build_ids;
+	const char *boot_id; /* for the sidecar; NULL: that of this boot */
 	/* Leave out the FINISHED_ROUND records of the frames. They are wrong if an event has overwritable
 	   kernel rings (docs/design/20). */
 	bool strip_rounds;

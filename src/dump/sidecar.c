@@ -25,12 +25,15 @@ static bool add_window(cJSON *meta, const struct fr_dump_params *p, const struct
 	       cJSON_AddNumberToObject(o, "seconds", (double)(to - from) / (double)FR_NSEC_PER_SEC);
 }
 
-static bool add_origin(cJSON *meta)
+static bool add_origin(cJSON *meta, const struct fr_dump_params *p)
 {
-	char boot_id[FR_BOOT_ID_SIZE];
+	char boot_id[FR_BOOT_ID_SIZE] = "";
 	struct utsname u;
 
-	if (fr_boot_id_read(boot_id) == 0 && !cJSON_AddStringToObject(meta, "boot_id", boot_id))
+	if (p->boot_id)
+		snprintf(boot_id, sizeof(boot_id), "%s", p->boot_id);
+	if ((p->boot_id || fr_boot_id_read(boot_id) == 0) &&
+		!cJSON_AddStringToObject(meta, "boot_id", boot_id))
 		return false;
 	return uname(&u) < 0 || cJSON_AddStringToObject(meta, "host", u.nodename);
 }
@@ -56,7 +59,7 @@ static bool add_members(cJSON *meta, const struct fr_dump_params *p, const struc
 	for (size_t i = 0; i < FR_ARRAY_SIZE(ours); i++)
 		cJSON_DeleteItemFromObjectCaseSensitive(meta, ours[i]);
 	return cJSON_AddNumberToObject(meta, "version", SIDECAR_VERSION) &&
-	       cJSON_AddStringToObject(meta, "file", r->name) && add_origin(meta) &&
+	       cJSON_AddStringToObject(meta, "file", r->name) && add_origin(meta, p) &&
 	       fr_json_add_time(meta, "time", fr_clock_to_realtime(&p->clock, p->trigger_ns)) &&
 	       fr_json_add_u64(meta, "monotonic_ns", p->trigger_ns) && add_window(meta, p, r) &&
 	       FR_JSON_ADD_NUMBERS(meta, {"samples", r->samples}, {"sideband", r->sideband},

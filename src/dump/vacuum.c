@@ -18,6 +18,10 @@
 #define MERGED_JIT FR_MERGED_NAME ".jit" /* shared by all merged files */
 #define DEPTH_MAX 4
 
+/* What is beside a dump: the sidecar, the directory of run-time code, and the symbols of a kernel that
+ * crashed. */
+static const char *const suffixes[] = {".json", ".jit", FR_DUMP_KALLSYMS};
+
 /* Two lists of the files in a directory, oldest first. `dumps` has the dumps, and the older merged files
    (perf.data.TIME). `auxiliaries` has the auxiliary files of recordings that have ended. */
 struct listing {
@@ -111,18 +115,19 @@ static uint64_t walk_tree(int parent, const char *name, bool remove, unsigned de
 	return bytes;
 }
 
-/* Visits the dump NAME, its sidecar and its directory of run-time code. If REMOVE is true, also removes them,
-   the dump first. If a crash interrupts the removal, remove_orphan() later finds the remaining files by their
-   names. Returns how many bytes of the disk the dump, its sidecar and its directory take. */
+/* Visits the dump NAME and the files beside it. If REMOVE is true, also removes them, the dump first. If a
+   crash interrupts the removal, remove_orphan() later finds the remaining files by their names. Returns how
+   many bytes of the disk they take. */
 static uint64_t walk_dump(int dirfd, const char *name, bool remove, int *error)
 {
-	static const char *const suffixes[] = {"", ".json", ".jit"};
-	size_t n = FR_ARRAY_SIZE(suffixes) - (fr_name_kind(name, NULL) == FR_NAME_MERGED_OLDER);
-	uint64_t bytes = 0;
+	const bool is_merged = fr_name_kind(name, NULL) == FR_NAME_MERGED_OLDER;
+	uint64_t bytes = walk_tree(dirfd, name, remove, 0, error);
 
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < FR_ARRAY_SIZE(suffixes); i++) {
 		char full[NAME_MAX + 1];
 
+		if (is_merged && strcmp(suffixes[i], ".jit") == 0)
+			continue; /* see MERGED_JIT */
 		snprintf(full, sizeof(full), "%s%s", name, suffixes[i]);
 		bytes += walk_tree(dirfd, full, remove, 0, error);
 	}
@@ -311,15 +316,14 @@ int fr_vacuum_remove(int dirfd, const char *name, struct fr_vacuum_report *ret, 
 	return report_removed(ret, base, bytes);
 }
 
-/* Removes NAME if it is the sidecar or the directory of a dump that does not exist: an interrupted removal
-   has left it. */
+/* Removes NAME if it belongs to a dump that does not exist: an interrupted removal has left it. */
 static void remove_orphan(int dirfd, const char *name)
 {
 	char dump[NAME_MAX + 1];
 
-	if ((find_dump_name(name, ".json", dump) || find_dump_name(name, ".jit", dump)) &&
-		!exists(dirfd, dump) && errno == ENOENT)
-		(void)walk_tree(dirfd, name, true, 0, NULL);
+	for (size_t i = 0; i < FR_ARRAY_SIZE(suffixes); i++)
+		if (find_dump_name(name, suffixes[i], dump) && !exists(dirfd, dump) && errno == ENOENT)
+			(void)walk_tree(dirfd, name, true, 0, NULL);
 }
 
 int fr_vacuum_leftovers(int dirfd)

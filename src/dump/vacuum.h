@@ -42,8 +42,8 @@ int fr_vacuum(int dirfd, const struct fr_retention *limits, uint64_t need_bytes,
    NAME is not the name of a dump, -ENOENT if there is no such dump. */
 int fr_vacuum_remove(int dirfd, const char *name, struct fr_vacuum_report *ret, struct fr_diag *d);
 
-/* Removes the files that a killed recorder left: temporary files, and each sidecar and directory NAME.jit
-   whose dump does not exist. The caller must hold the lock of perf.data.auxiliary, so that no other recorder
-   writes here, and must not have written a dump yet. Returns the number of removed temporary files, or a
-   negative errno. */
+/* Removes the files that a killed recorder left: temporary files, and what belongs to a dump that does not
+   exist: NAME.json, NAME.jit, NAME.kallsyms. The caller must hold the lock of perf.data.auxiliary, so that no
+   other recorder writes here, and must not have written a dump yet. Returns the number of removed temporary
+   files, or a negative errno. */
 int fr_vacuum_leftovers(int dirfd);

@@ -12,14 +12,14 @@
    message in D. */
 static int exec_perf(const char *verb, const char *path, char *const *more, struct fr_diag *d)
 {
-	_cleanup_free_ char *objects = ctl_dump_objects(path);
+	_cleanup_free_ char *objects = ctl_dump_objects(path), *symbols = ctl_dump_symbols(path);
 	_cleanup_free_ const char **argv = NULL;
 	size_t n = 0, n_more = 0;
 	int r;
 
 	while (more[n_more])
 		n_more++;
-	argv = calloc(n_more + 8, sizeof(char *));
+	argv = calloc(n_more + 10, sizeof(char *));
 	if (!argv)
 		return -ENOMEM;
 	argv[n++] = "perf";
@@ -30,6 +30,10 @@ static int exec_perf(const char *verb, const char *path, char *const *more, stru
 	argv[n++] = verb;
 	argv[n++] = "-i";
 	argv[n++] = path;
+	if (symbols) {
+		argv[n++] = "--kallsyms";
+		argv[n++] = symbols;
+	}
 	memcpy(argv + n, more, n_more * sizeof(char *));
 	signal(SIGPIPE, SIG_DFL);
 	execvp("perf", (char *const *)argv);

@@ -229,6 +229,9 @@ int ctl_dump_find(char **ret, struct fr_diag *d);
 /* Returns the directory beside PATH that has copies of object files (for perf --buildid-dir), to be freed;
    NULL if there is no such directory. */
 char *ctl_dump_objects(const char *path);
+/* Returns the file beside PATH with the symbols of the kernel that crashed (for perf --kallsyms), to be
+   freed; NULL if there is no such file. */
+char *ctl_dump_symbols(const char *path);
 bool ctl_dump_is_merged(const cJSON *dump);
 /* ctl_dump_time() and ctl_dump_window() format the time and the window of a dump for people. The text is
    valid until the end of the block that uses the macro. */

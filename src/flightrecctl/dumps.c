@@ -207,6 +207,13 @@ char *ctl_dump_objects(const char *path)
 	return access(ids, R_OK) == 0 ? ctl_format("%.*sdebug", len, path) : NULL;
 }
 
+char *ctl_dump_symbols(const char *path)
+{
+	_cleanup_free_ char *symbols = ctl_format("%s" FR_DUMP_KALLSYMS, path);
+
+	return access(symbols, R_OK) == 0 ? TAKE_PTR(symbols) : NULL;
+}
+
 /* Formats the time that the name of the file contains. If the name has no time (the name "perf.data"),
    formats the member "time" of DUMP. */
 const char *ctl_format_dump_time(const cJSON *dump, char ret[static FR_UNIT_SIZE])

@@ -364,7 +364,7 @@ int fr_jit_append_maps(struct fr_jit *j, const void *records, size_t len, struct
 	int r = 0;
 
 	fr_thread_assert_may_wait();
-	while (r == 0 && (m = (const void *)fr_record_next(&it)))
+	while (j && r == 0 && (m = (const void *)fr_record_next(&it)))
 		if (jit_is_executable(m))
 			r = append_maps_of(j, m, ret);
 	return r;
@@ -398,7 +398,7 @@ int fr_jit_append_functions(struct fr_jit *j, uint64_t until_ns, struct fr_buf *
 {
 	int r = 0;
 
-	for (const struct process *p = j->processes; p; p = p->hh.next)
+	for (const struct process *p = j ? j->processes : NULL; p; p = p->hh.next)
 		for (struct jit_source *s = p->sources; s && r == 0; s = s->next)
 			if (s->ino && s->path && s->n_written < s->code.n)
 				r = append_functions_of(j, p, s, until_ns, ret);
@@ -407,6 +407,8 @@ int fr_jit_append_functions(struct fr_jit *j, uint64_t until_ns, struct fr_buf *
 
 int fr_jit_finish(struct fr_jit *j, struct fr_jit_stats *ret)
 {
+	if (!j)
+		return 0;
 	if (j->objects_fd >= 0 && fsync(j->objects_fd) < 0)
 		return -errno;
 	if (ret) {
@@ -418,6 +420,8 @@ int fr_jit_finish(struct fr_jit *j, struct fr_jit_stats *ret)
 
 void fr_jit_discard(struct fr_jit *j)
 {
+	if (!j)
+		return;
 	for (const struct process *p = j->processes; p && j->objects_fd >= 0; p = p->hh.next)
 		for (const struct jit_source *s = p->sources; s; s = s->next)
 			if (s->path)

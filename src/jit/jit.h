@@ -35,6 +35,8 @@ struct fr_jit_config {
 int fr_jit_new(const struct fr_jit_config *config, struct fr_jit **ret);
 struct fr_jit *fr_jit_free(struct fr_jit *j);
 
+/* In the functions below, J may be NULL: there is no run-time code. */
+
 /* RECORDS are whole records in the common layout (perfdata/record.h). Appends to RET the records that must
    follow RECORDS: for each executable map whose run-time code is known, MMAP2s of this code with the time of
    the map. If code cannot be read, or its object cannot be written, the code is left out. Returns 0 or

@@ -48,13 +48,15 @@ static bool starts_with(const char *s, const char *prefix)
 	return strncmp(s, prefix, strlen(prefix)) == 0;
 }
 
-/* Returns whether the file NAME is to be merged. A name that ends with ".json" is a sidecar, and a name that
-   ends with ".jit" is a directory of objects. */
+/* Returns whether the file NAME is to be merged. A name that ends with ".json" is a sidecar, a name that ends
+   with ".jit" is a directory of objects, and a name that ends with ".kallsyms" has the symbols of a kernel.
+ */
 static bool is_input(const char *name)
 {
 	const char *dot = strrchr(name, '.');
 
-	if (dot && (strcmp(dot, ".json") == 0 || strcmp(dot, ".jit") == 0))
+	if (dot && (strcmp(dot, ".json") == 0 || strcmp(dot, ".jit") == 0 ||
+			   strcmp(dot, FR_INPUT_KALLSYMS) == 0))
 		return false;
 	return starts_with(name, AUXILIARY) || starts_with(name, SAMPLE);
 }

@@ -54,6 +54,7 @@ void fr_merge_warn(const struct fr_merge_options *o, const char *fmt, ...)
    and leaves it out. Auxiliary files come first, then the other files. Each of the two groups is sorted by
    name. The caller frees RET, also after failure. Returns 0; or a negative errno, with a message in D:
    -ENOENT if there is no file, -EBADMSG if no file is usable. */
+#define FR_INPUT_KALLSYMS ".kallsyms" /* FR_DUMP_KALLSYMS of dump/names.h */
 int fr_inputs_open(const struct fr_merge_options *options, struct fr_inputs *ret, struct fr_diag *d);
 /* Makes the readers read ahead, within one limit of memory for all inputs together. */
 void fr_inputs_read_ahead(struct fr_inputs *in);

@@ -320,6 +320,7 @@ static void report_damage(struct merge *m)
 
 static int finish(struct merge *m, struct fr_diag *d)
 {
+	_cleanup_buf_ struct fr_buf symbols = {0};
 	_cleanup_free_ char *meta = NULL;
 	int r = 0;
 
@@ -335,7 +336,11 @@ static int finish(struct merge *m, struct fr_diag *d)
 	if (r < 0)
 		return fr_fail_errno(d, r, NULL, "cannot keep the objects of code made at run time for %s",
 			m->output.path);
-	r = fr_output_publish(&m->output, meta, m->report.kept_older, d);
+	r = fr_inputs_read_symbols(&m->inputs, &symbols);
+	if (r < 0)
+		return fr_fail_errno(
+			d, r, NULL, "cannot keep the symbols of the kernel for %s", m->output.path);
+	r = fr_output_publish(&m->output, meta, &symbols, m->report.kept_older, d);
 	if (r < 0)
 		return r;
 	m->report.bytes_out = m->output.bytes;

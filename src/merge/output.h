@@ -51,15 +51,20 @@ int fr_output_write_run(struct fr_output *out, const struct fr_cursor_run *run, 
 /* Writes the records that have not been written yet, the feature sections of HEAD and the header, and syncs
    the file. If the records are compressed, this function adds the section COMPRESSED to HEAD. */
 int fr_output_end(struct fr_output *out, struct fr_session *head, struct fr_diag *d);
-/* In publish.c. Renames an older output, writes the sidecar META (NULL: no sidecar), and gives the new output
-   its name. RET_OLDER, of PATH_MAX bytes, gets the new path of the older output, or "" if there was no older
-   output. Returns 0 if the output is durable; a positive errno if the output has its name but the directory
-   could not be synced; or a negative errno, with a message in D. After an error, the older output has its old
-   name again. */
-int fr_output_publish(struct fr_output *out, const char *meta, char *ret_older, struct fr_diag *d);
+/* In publish.c. Appends to RET the symbols of the crashed kernel that an input has beside it. All inputs are
+   of one boot, so these symbols are right for the whole output. Appends nothing if no input has symbols.
+   Returns 0 or a negative errno. */
+int fr_inputs_read_symbols(const struct fr_inputs *in, struct fr_buf *ret);
+/* In publish.c. Renames an older output, writes the sidecar META (NULL: no sidecar) and the file of SYMBOLS
+   (empty: no file), and gives the new output its name. RET_OLDER, of PATH_MAX bytes, gets the new path of the
+   older output, or "" if there was no older output. Returns 0 if the output is durable; a positive errno if
+   the output has its name but the directory could not be synced; or a negative errno, with a message in D.
+   After an error, the older output has its old name again. */
+int fr_output_publish(struct fr_output *out, const char *meta, const struct fr_buf *symbols, char *ret_older,
+	struct fr_diag *d);
 /* Frees OUT. Removes the temporary file, unless it was published. */
 void fr_output_close(struct fr_output *out);
 
 /* In publish.c. Removes the inputs that are not damaged and to which no flightrecd writes, with their
-   sidecars and objects. Returns the number of removed inputs. */
+   sidecars, objects and symbols. Returns the number of removed inputs. */
 size_t fr_inputs_remove(const struct fr_merge_options *options, const struct fr_inputs *in);

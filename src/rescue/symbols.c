@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/thread.h"
 #include "base/units.h"
+#include "dump/names.h"
 #include "perfdata/features.h"
 #include "perfdata/record.h"
 
@@ -323,7 +324,7 @@ int fr_rescue_symbols_write(int dirfd, const char *dump_name, gid_t gid, const s
 
 	if (s->kallsyms.len == 0)
 		return 0;
-	snprintf(name, sizeof(name), "%s" FR_RESCUE_KALLSYMS, dump_name);
+	snprintf(name, sizeof(name), "%s" FR_DUMP_KALLSYMS, dump_name);
 	r = fr_file_replace(dirfd, name, 0640, gid, s->kallsyms.data, s->kallsyms.len);
 	/* A positive value does not count, as for the sidecar: the file is complete. */
 	return FR_MIN(r, 0);

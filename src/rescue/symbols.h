@@ -14,9 +14,6 @@
 
 #include <sys/types.h>
 
-/* The suffix of the file beside a dump. */
-#define FR_RESCUE_KALLSYMS ".kallsyms"
-
 /* How much fr_rescue_symbols_store() has stored. Each value except the first comes with a message. */
 enum fr_rescue_stored {
 	FR_RESCUE_STORED_ALL,
@@ -44,8 +41,8 @@ struct fr_rescue_symbols {
 int fr_rescue_symbols_read(const struct fr_crashmem *m, struct fr_rescue_symbols *ret);
 void fr_rescue_symbols_deinit(struct fr_rescue_symbols *s);
 
-/* Writes the symbols of S to the file DUMP_NAME.kallsyms, with the mode and the owner of a dump, and the
-   group GID
+/* Writes the symbols of S to the file DUMP_NAME.kallsyms (FR_DUMP_KALLSYMS), with the mode and the owner of a
+   dump, and the group GID
    ((gid_t)-1: do not change the group). If S has no symbols, writes no file. Waits for the disk. Returns 0 or
    a negative errno. */
 int fr_rescue_symbols_write(int dirfd, const char *dump_name, gid_t gid, const struct fr_rescue_symbols *s);

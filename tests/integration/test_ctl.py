@@ -115,6 +115,9 @@ def test_the_file_and_the_options_are_passed_to_perf(dumps, fake_perf, verb):
     merged = dumps / "perf.data"
     merged.write_bytes(b"PERFILE2")
     assert ctl(verb, "-D", dumps, PATH=str(fake_perf)).out.split() == [verb, "-i", str(merged)], "the newest file"
+    symbols = dumps / "perf.data.kallsyms"
+    symbols.touch()
+    assert ctl(verb, "-D", dumps, PATH=str(fake_perf)).out.split() == [verb, "-i", str(merged), "--kallsyms", str(symbols)]
     (dumps / "debug" / ".build-id").mkdir(parents=True)
     assert ctl(verb, "-D", dumps, PATH=str(fake_perf)).out.split()[:2] == ["--buildid-dir", str(dumps / "debug")]
 

@@ -285,3 +285,23 @@ def test_the_kernel_has_a_build_id_and_the_vdso_has_none(recorder):
     # If the vdso has no build-id, perf uses the vdso of the running kernel. With a build-id, perf would look for a file, and
     # only CacheObjects= makes this file.
     assert "[vdso]" not in ids and any(path.endswith("/frtest-burn") for path in ids)
+
+
+@pytest.mark.parametrize("shift", [0, 2 << 20])
+def test_symbols_of_a_crashed_kernel_are_beside_its_dump(recorder, shift):
+    """The names in this kallsyms are not those of the running kernel. The kernel of another boot can have other addresses:
+    perf finds the difference by the address of the kernel's map record."""
+    d = recorder(*PROFILE)
+    p = start("dd", "if=/dev/zero", "of=/dev/null", "bs=1M")
+    until_ran(p, seconds=0.4)
+    sample = d.dump_by_control()
+    end(p)
+    with open(f"{sample}.kallsyms", "w") as to:
+        for line in Path("/proc/kallsyms").read_text().splitlines():
+            addr, kind, name = line.split(maxsplit=2)
+            own = name if name in ("_text", "_stext") else f"crashed_{name}"
+            print(f"{(int(addr, 16) + shift) % (1 << 64):016x} {kind} {own}", file=to)
+    r = d.ctl("report", sample, "--", "--stdio", "--no-children", "-g", "none", "--pid", str(p.pid), "-F", "sym")
+    assert r.code == 0, r.err
+    names = [line.split()[1] for line in r.out.splitlines() if line.strip().startswith("[k]")]
+    assert names and not [name for name in names if not name.startswith("crashed_")], r.out

@@ -238,7 +238,7 @@ static void vacuum(struct fixture *f, struct fr_retention limits, uint64_t keep_
 #define SIDECAR(file) (file ".json")
 #define AUXILIARY(day) "perf.data.auxiliary.202611" day "T130000.000000Z"
 /* A dump and all files that belong to it. */
-#define FILES_OF(dump) dump, SIDECAR(dump), (dump ".jit/"), (dump ".jit/1.so")
+#define FILES_OF(dump) dump, SIDECAR(dump), (dump ".jit/"), (dump ".jit/1.so"), (dump ".kallsyms")
 
 TEST(all_files_of_a_dump_are_removed)
 {
@@ -257,7 +257,7 @@ TEST(all_files_of_a_dump_are_removed)
 	assert_true(report.freed_bytes >= 7 * 8192);
 	/* This auxiliary file is removed, because no dump remains of the recording to which it belongs. */
 	ARE_GONE(AUXILIARY("01"), DUMP("01"), SIDECAR(DUMP("01")), DUMP("01") ".jit", DUMP("02"),
-		SIDECAR(DUMP("02")), DUMP("02") ".jit");
+		SIDECAR(DUMP("02")), DUMP("02") ".jit", DUMP("01") ".kallsyms", DUMP("02") ".kallsyms");
 	ARE_THERE(OTHERS, AUXILIARY("03"), FILES_OF(DUMP("03")));
 }
 
@@ -271,11 +271,12 @@ TEST(older_merged_files_count_as_dumps)
 	PUT("perf.data", "perf.data.json", "perf.data.jit/", "perf.data.jit/1.so", MERGED("01"),
 		SIDECAR(MERGED("01")), MERGED("03"), SIDECAR(MERGED("03")), FILES_OF(DUMP("02")),
 		FILES_OF(DUMP("04")), AUXILIARY("01"));
+	PUT(MERGED("01") ".kallsyms");
 	PUT(MERGED("02")); /* without a sidecar: it can be a file of perf record, and is not removed */
 	vacuum(f, (struct fr_retention){.max_files = 2}, UINT64_MAX, GONE(MERGED("01"), DUMP("02")), &report);
 	assert_int_equal(report.files, 2);
 	/* A merged file does not need an auxiliary file. */
-	ARE_GONE(MERGED("01"), SIDECAR(MERGED("01")), AUXILIARY("01"));
+	ARE_GONE(MERGED("01"), SIDECAR(MERGED("01")), MERGED("01") ".kallsyms", AUXILIARY("01"));
 	ARE_THERE("perf.data", "perf.data.json", MERGED("02"), "perf.data.jit/1.so");
 	assert_int_equal(unlinkat(f->dirfd, "perf.data", 0), 0);
 	assert_int_equal(unlinkat(f->dirfd, MERGED("02"), 0), 0);
@@ -353,7 +354,7 @@ TEST(a_dump_is_removed_by_its_name)
 	assert_int_equal(report.n_removed, 0);
 	assert_int_equal(fr_vacuum_remove(f->dirfd, SIDECAR(DUMP("01")), &report, NULL), 0);
 	assert_int_equal(report.n_removed, 1);
-	ARE_GONE(DUMP("01"), SIDECAR(DUMP("01")), DUMP("01") ".jit");
+	ARE_GONE(DUMP("01"), SIDECAR(DUMP("01")), DUMP("01") ".jit", DUMP("01") ".kallsyms");
 	ARE_THERE(FILES_OF(DUMP("02")));
 	fr_vacuum_report_deinit(&report);
 }
@@ -364,9 +365,9 @@ TEST(leftovers_of_a_killed_recorder_are_removed)
 
 	PUT("." DUMP("01") ".0123abcd", ("." DUMP("01") ".json.0123abcd"), ".perf.data.0123abcd",
 		FILES_OF(DUMP("03")));
-	PUT(SIDECAR(DUMP("02"))); /* a sidecar without a dump */
+	PUT(SIDECAR(DUMP("02")), DUMP("02") ".kallsyms"); /* without a dump */
 	assert_int_equal(fr_vacuum_leftovers(f->dirfd), 2);
-	ARE_GONE("." DUMP("01") ".0123abcd", SIDECAR(DUMP("02")));
+	ARE_GONE("." DUMP("01") ".0123abcd", SIDECAR(DUMP("02")), DUMP("02") ".kallsyms");
 	ARE_THERE(".perf.data.0123abcd", FILES_OF(DUMP("03")));
 }
 

@@ -410,6 +410,34 @@ static bool merge_to_another_file_system(struct scene *s)
 	       got.len == sizeof(object) && memcmp(got.data, object, got.len) == 0;
 }
 
+TEST(symbols_of_a_crashed_kernel_stay_with_the_output)
+{
+	static const char symbols[] = "ffffffff81000000 T _stext\n";
+	struct scene *s = *state;
+	_cleanup_buf_ struct fr_buf got = {0};
+	char older[PATH_MAX + 16];
+
+	write_sample(s, A, 100, 200);
+	write_sample(s, B, 150, 250);
+	synth_write(scene_path(s, B ".kallsyms"), symbols, strlen(symbols));
+	assert_int_equal(scene_merge(s), 0);
+	assert_false(scene_has(s, B));
+	assert_false(scene_has(s, B ".kallsyms"));
+	assert_int_equal(fr_read_file(AT_FDCWD, scene_path(s, "perf.data.kallsyms"), 1000, &got), 0);
+	assert_string_equal((char *)got.data, symbols);
+	/* The next output has no symbols, and those of the older output get its name. */
+	write_sample(s, A, 300, 400);
+	assert_int_equal(scene_merge(s), 0);
+	assert_false(scene_has(s, "perf.data.kallsyms"));
+	snprintf(older, sizeof(older), "%s.kallsyms", s->report.kept_older);
+	assert_int_equal(access(older, F_OK), 0);
+	/* A link is not followed. */
+	write_sample(s, A, 500, 600);
+	assert_int_equal(symlink("/etc/passwd", scene_path(s, A ".kallsyms")), 0);
+	assert_int_equal(scene_merge(s), 0);
+	assert_false(scene_has(s, "perf.data.kallsyms"));
+}
+
 TEST(objects_are_copied_to_another_file_system)
 {
 	struct scene *s = *state;
