@@ -76,14 +76,23 @@ static bool is_same_boot(const struct fr_input *a, const struct fr_input *b)
 	       step <= CLOCK_STEP_NS && step >= -CLOCK_STEP_NS;
 }
 
-/* Returns the input of the boot that began last, or NULL if no input has a clock. */
+/* Returns an input of the running boot. If there is none, returns an input of the boot that began last; NULL
+   if no input has a clock. */
 static const struct fr_input *find_newest(const struct fr_inputs *in)
 {
 	const struct fr_input *newest = NULL;
+	sd_id128_t running;
 
-	for (size_t i = 0; i < in->n; i++)
-		if (in->v[i].has_clock && (!newest || in->v[i].clock_offset_ns > newest->clock_offset_ns))
-			newest = &in->v[i];
+	if (sd_id128_get_boot(&running) < 0)
+		running = SD_ID128_NULL;
+	for (size_t i = 0; i < in->n; i++) {
+		const struct fr_input *one = &in->v[i];
+
+		if (!sd_id128_is_null(running) && sd_id128_equal(one->boot_id, running))
+			return one;
+		if (one->has_clock && (!newest || one->clock_offset_ns > newest->clock_offset_ns))
+			newest = one;
+	}
 	return newest;
 }
 

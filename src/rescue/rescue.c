@@ -212,16 +212,19 @@ static int model(void *ctx, uint64_t low_watermark_ns, uint64_t time_ns, struct 
 	return r < 0 ? r : add_crash(x);
 }
 
-static uint64_t wall_ns(const struct rescue *x)
+/* Returns the wall time in the name of the dump. */
+static uint64_t name_ns(const struct rescue *x)
 {
-	return fr_clock_to_realtime(&x->state.clock, x->result->cause.time_ns);
+	const uint64_t wall_ns = fr_clock_to_realtime(&x->state.clock, x->result->cause.time_ns);
+
+	return wall_ns / FR_NSEC_PER_USEC * FR_NSEC_PER_USEC;
 }
 
 static void make_room(void *ctx, uint64_t bytes)
 {
 	struct rescue *x = ctx;
 
-	(void)fr_vacuum(x->config->dirfd, x->config->limits, bytes, wall_ns(x), &x->result->vacuum, NULL);
+	(void)fr_vacuum(x->config->dirfd, x->config->limits, bytes, name_ns(x), &x->result->vacuum, NULL);
 }
 
 static bool has_overwritable(const struct fr_session *s)
@@ -266,7 +269,7 @@ static int write_dump(struct rescue *x, struct fr_diag *d)
 	if (x->other_boot)
 		x->result->symbols_error = fr_rescue_symbols_write(
 			x->config->dirfd, x->result->dump.name, x->config->gid, &x->symbols);
-	(void)fr_vacuum(x->config->dirfd, x->config->limits, 0, wall_ns(x), &x->result->vacuum, NULL);
+	(void)fr_vacuum(x->config->dirfd, x->config->limits, 0, name_ns(x), &x->result->vacuum, NULL);
 	return 0;
 }
 
