@@ -35,6 +35,8 @@ static const struct {
 		"the kernel gave samples of a software event the id of another "
 		"recorder's event; record page faults and the like with only one "
 		"recorder at a time"},
+	[FR_LOSS_MACHINE_CRASH] = {"machine-crash",
+		"the machine crashed, and the records that were still in the kernel rings are missing"},
 };
 
 const char *fr_loss_name(enum fr_loss cause)

@@ -20,6 +20,7 @@ enum fr_loss {
 	FR_LOSS_CPU_CAME,	/* a CPU came online and was not recorded at once; counts the CPUs */
 	FR_LOSS_CGROUP_CAME,	/* the cgroup was made again and not recorded at once; counts how often */
 	FR_LOSS_FOREIGN_ID,	/* the kernel gave a sample the id of another recorder's event */
+	FR_LOSS_MACHINE_CRASH,	/* the machine crashed, and the kernel rings are lost; counts the crashes */
 	_FR_LOSS_MAX,
 };
 

@@ -156,6 +156,9 @@ static int check_combinations(const struct fr_config *c, struct fr_diag *d)
 		return fr_fail(d, -EINVAL, "leave the cgroup out, or record the whole machine with -a",
 			"a cgroup is recorded on whole CPUs, so it excludes %s",
 			c->n_pids ? "processes (-p)" : "a command");
+	if (c->ring_memory && strlen(c->ring_memory) >= FR_RING_MEMORY_SIZE)
+		return fr_fail(d, -EINVAL, "give a shorter path with RingMemory=",
+			"the path of the ring's memory is longer than %d bytes", FR_RING_MEMORY_SIZE - 1);
 	if (!c->directory || !*c->directory)
 		return fr_fail(
 			d, -EINVAL, "name one with Directory= or -o", "there is no directory for the files");

@@ -25,6 +25,8 @@ struct fr_config_event {
 	char *origin; /* where it is set: "file:line" or "-e", for messages */
 };
 
+#define FR_RING_MEMORY_SIZE 256 /* most bytes of RingMemory=, with the NUL */
+
 enum fr_build_ids {
 	FR_BUILD_IDS_NO,
 	FR_BUILD_IDS_YES,
@@ -37,12 +39,13 @@ struct fr_config {
 	/* [Recorder] */
 	struct fr_config_event *events; /* if there are no events: the default event is recorded */
 	size_t n_events;
-	struct fr_event_defaults defaults;  /* Frequency= Period= CallGraph= */
-	char *cpus;			    /* CPUs=; NULL: all */
-	char *cgroup;			    /* CGroup=; NULL: all tasks */
-	uint64_t ring_bytes;		    /* RingSize=, 64M */
-	char *ring_origin;		    /* where RingSize= is set: "file:line", an option or "default" */
-	uint64_t kernel_buffer_bytes;	    /* KernelBuffer= for each CPU, auto */
+	struct fr_event_defaults defaults; /* Frequency= Period= CallGraph= */
+	char *cpus;			   /* CPUs=; NULL: all */
+	char *cgroup;			   /* CGroup=; NULL: all tasks */
+	uint64_t ring_bytes;		   /* RingSize=, 64M */
+	char *ring_origin;		   /* where RingSize= is set: "file:line", an option or "default" */
+	char *ring_memory;	      /* RingMemory=; "": the ring is in memory that ends with the machine */
+	uint64_t kernel_buffer_bytes; /* KernelBuffer= for each CPU, auto */
 	enum fr_build_ids kernel_build_ids; /* KernelBuildIDs=, auto */
 	uint64_t sideband_buffer_bytes;	    /* SidebandBuffer= for each CPU, 512K */
 	uint64_t auxiliary_max_bytes;	    /* AuxiliaryMax=, 32M; 0: no limit */

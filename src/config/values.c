@@ -250,7 +250,7 @@ static bool is_absolute(const char *text)
 #define ABSOLUTE_PATH "an absolute path", "give a path that begins with /"
 const struct fr_value_type fr_type_path = {ABSOLUTE_PATH, .is_valid = is_absolute, .is_string = true};
 
-const struct fr_value_type fr_type_socket = {
+const struct fr_value_type fr_type_path_or_no = {
 	ABSOLUTE_PATH, .is_valid = is_absolute, .word = "no", .is_string = true};
 
 static bool is_path_and_name(const char *text)

@@ -206,7 +206,8 @@ static int find_size(int fd, const char *path, bool created, uint64_t bytes, uin
 	return r < 0 ? fr_fail_errno(d, r, hint, "cannot find out the size of %s", path) : 0;
 }
 
-/* Returns whether a file may be made in the directory of PATH: its content is only in memory. */
+/* Returns whether a file may be made in the directory of PATH: its content is only in memory. /dev is also
+   such a directory, but a file there would take the name of a device whose module is not loaded yet. */
 static bool is_in_memory(const char *path)
 {
 	char directory[PATH_MAX];
@@ -218,6 +219,8 @@ static bool is_in_memory(const char *path)
 	if (!slash)
 		return false;
 	slash[slash == directory] = '\0';
+	if (strcmp(directory, "/dev") == 0)
+		return false;
 	return statfs(directory, &fs) == 0 && (fs.f_type == TMPFS_MAGIC || fs.f_type == HUGETLBFS_MAGIC);
 }
 
@@ -392,6 +395,13 @@ void fr_crashmem_close(struct fr_crashmem *m)
 
 	__atomic_store_n(&h->use, FLIGHTREC_CRASHMEM_CLOSED, __ATOMIC_RELEASE);
 	fr_crashmem_write_back(h, sizeof(*h));
+}
+
+bool fr_crashmem_survives_crash(const struct fr_crashmem *m)
+{
+	struct stat st;
+
+	return fstat(m->fd, &st) == 0 && (S_ISCHR(st.st_mode) || is_dax(m->fd));
 }
 
 uint64_t fr_crashmem_bytes(const struct fr_crashmem *m)

@@ -13,6 +13,7 @@
 #include "base/diag.h"
 #include "flightrec/crashmem.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -31,11 +32,11 @@ enum fr_crashmem_content {
 };
 
 /* Opens and maps the file PATH as a whole, and takes its lock (flock), so that two recorders do not share it.
-   If there is no such file, and its directory is on tmpfs or hugetlbfs, makes a file of BYTES bytes, rounded
-   up to whole pages of the file system. Does not change what is in an existing file. Returns 0; or a negative
-   errno, with a message in D: -EBUSY if another process has the lock; -ENOTSUP for a file on a disk, because
-   the kernel would write its pages to the disk all the time; -EMSGSIZE if the memory is smaller than
-   FR_CRASHMEM_BYTES_MIN; or an error of the system. */
+   If there is no such file, and its directory is on tmpfs or hugetlbfs and is not /dev, makes a file of BYTES
+   bytes, rounded up to whole pages of the file system. Does not change what is in an existing file. Returns
+   0; or a negative errno, with a message in D: -EBUSY if another process has the lock; -ENOTSUP for a file on
+   a disk, because the kernel would write its pages to the disk all the time; -EMSGSIZE if the memory is
+   smaller than FR_CRASHMEM_BYTES_MIN; or an error of the system. */
 int fr_crashmem_open(const char *path, uint64_t bytes, struct fr_crashmem **ret, struct fr_diag *d);
 /* Unmaps the memory, and does not change what is in it. M may be NULL. Returns NULL. */
 struct fr_crashmem *fr_crashmem_free(struct fr_crashmem *m);
@@ -58,6 +59,9 @@ void fr_crashmem_format(struct fr_crashmem *m, const char *boot_id);
 void fr_crashmem_close(struct fr_crashmem *m);
 
 uint64_t fr_crashmem_bytes(const struct fr_crashmem *m);
+/* Returns whether the memory can survive a crash of the machine. A file on tmpfs or hugetlbfs survives only
+   the process. */
+bool fr_crashmem_survives_crash(const struct fr_crashmem *m);
 /* Returns the boot id in the header: 32 hexadecimal digits. M has a valid header. */
 const char *fr_crashmem_boot_id(const struct fr_crashmem *m);
 /* Returns an area of the memory, and its size in *RET_BYTES. An area of 0 bytes is not there. M has a valid

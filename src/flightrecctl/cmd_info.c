@@ -67,6 +67,31 @@ static void print_causes(const cJSON *dump)
 		print_cause(cause == causes->child ? "Cause" : "and", cause);
 }
 
+/* Prints what is known about the crash of the machine that has caused the dump. */
+static void print_crash(const cJSON *dump)
+{
+	const cJSON *crash = ctl_get(dump, "crash"), *log = ctl_get(crash, "log"), *last = NULL;
+
+	if (!crash)
+		return;
+	if (*ctl_string(crash, "kind"))
+		ctl_field("Crash", "%s of Linux %s at %s", ctl_string(crash, "kind"),
+			ctl_string(crash, "release"), ctl_exact_time(crash, "time"));
+	else
+		ctl_field("Crash", "at an unknown time after %s", ctl_exact_time(crash, "recorded_until"));
+	if (ctl_get(crash, "missing_seconds"))
+		ctl_field("", "the last %s before it are missing", ctl_seconds(crash, "missing_seconds"));
+	else
+		ctl_field("", "at most the last %s before it are missing",
+			ctl_seconds(crash, "missing_seconds_max"));
+	if (!cJSON_IsTrue(ctl_get(crash, "names_are_whole")))
+		ctl_field("", "processes that began before the dump may have no names");
+	cJSON_ArrayForEach (last, log)
+		if (last->next == NULL)
+			ctl_field("", "the log of the kernel, %d lines, is in the JSON; it ends with: %s",
+				cJSON_GetArraySize(log), last->valuestring);
+}
+
 static void print_writing(const cJSON *dump)
 {
 	if (cJSON_IsTrue(ctl_get(dump, "compressed")))
@@ -90,6 +115,7 @@ static void print_info(const cJSON *dump)
 	if (ctl_dump_is_merged(dump) && ctl_get(dump, "inputs"))
 		ctl_field("Merged", "from %.0f files", ctl_number(dump, "inputs"));
 	print_causes(dump);
+	print_crash(dump);
 	ctl_field("Size", "%s", ctl_size(dump, "bytes"));
 	if (ctl_get(dump, "samples"))
 		ctl_field("Samples", "%.0f", ctl_number(dump, "samples"));

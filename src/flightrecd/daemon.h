@@ -6,6 +6,7 @@
  * functions of this folder pass to each part what the part needs.
  *
  *   main ─► loop ─► start, verbs ─► reload ─► reopen, resize ─► change, dumps, triggers, view ─► stages
+ *        ─► ring_memory
  *
  * In the .c files of this folder, a variable that points to the daemon is named `m`. The members of the
  * daemon belong to the main thread, except where a comment says otherwise. During a start, the members belong
@@ -15,6 +16,7 @@
 #include "base/clock.h"
 #include "base/lock.h"
 #include "config/config.h"
+#include "crashmem/tail.h"
 #include "control/server.h"
 #include "control/subscribers.h"
 #include "dumper/collector.h"
@@ -76,6 +78,9 @@ struct fr_daemon {
 	   bounded time. A thread that takes both locks takes freeze_lock before parts_lock. */
 	struct fr_lock freeze_lock;
 	struct fr_recording recording; /* the session also has the events of earlier recordings */
+	struct fr_crashmem *memory;    /* RingMemory=; NULL: the ring is in a memfd */
+	struct fr_diag no_memory;      /* why RingMemory= is not used; code 0: it is used, or not asked for */
+	struct fr_tail *tail;	       /* the process model at the ring's tail, in `memory`; or NULL */
 	struct fr_history *history;
 	uint64_t lost_before[_FR_LOSS_MAX]; /* losses of earlier instances and captures */
 	struct fr_tracker *tracker;

@@ -32,7 +32,7 @@ static struct fr_dump_job *new_job(struct fr_daemon *m, const struct fr_dump_req
 	struct fr_dump_job *job = fr_dump_job_new(FR_JOB_DUMP);
 
 	if (!job || (q->call && fr_dump_job_add_caller(job, q->call) < 0) ||
-		!(job->meta = fr_cause_new_meta(q->cause, q->uid, m->boot_id)))
+		!(job->meta = fr_cause_new_meta(q->cause, q->uid, m->boot_id, NULL)))
 		return fr_dump_job_free(job);
 	job->id = m->counters.next_job_id++;
 	job->uid = q->uid == getuid() ? 0 : q->uid;

@@ -5,6 +5,7 @@
 #include "config/read_in_time.h"
 #include "flightrecd/loop.h"
 #include "flightrecd/reload.h"
+#include "flightrecd/ring_memory.h"
 #include "flightrecd/stages.h"
 #include "flightrecd/start.h"
 #include "reporting/merge_report.h"
@@ -95,6 +96,8 @@ static int record(struct fr_config *config, int argc, char *argv[])
 	   Otherwise, dumps of the next instance would have the same samples a second time. */
 	if (stop == FR_STOP_MERGE && code == FR_EXIT_OK)
 		fr_handover_forget(&daemon.handover);
+	if (code == FR_EXIT_OK)
+		fr_daemon_end_memory(&daemon);
 	fr_daemon_close(&daemon);
 	/* Merge the files, even if the last dump could not be written. If the last dump could not be written,
 	   the exit code is the exit code for this failure. */

@@ -93,7 +93,7 @@ void fr_daemon_fit_ring(struct fr_daemon *m)
 	char size[FR_UNIT_SIZE];
 	int r = -EBUSY;
 
-	if (now_bytes == fr_history_whole_pages(m->config->ring_bytes))
+	if (m->memory || now_bytes == fr_history_whole_pages(m->config->ring_bytes))
 		return;
 	fr_size_format(now_bytes, size);
 	/* -EBUSY: try again, because the first scan of /proc can still be running. */

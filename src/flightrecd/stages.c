@@ -5,6 +5,7 @@
 #include "base/worker.h"
 #include "config/saved.h"
 #include "dumper/destination.h"
+#include "flightrecd/ring_memory.h"
 #include "trigger/arming.h"
 
 #include <errno.h>
@@ -86,6 +87,7 @@ static int open_history(struct fr_daemon *m, struct fr_diag *d)
 {
 	const struct fr_history_config history = {
 		.size_bytes = m->config->ring_bytes,
+		.memory = fr_daemon_ring_memory(m),
 		.populate = true,
 		.level = m->config->compression_level,
 		.evicted = on_evicted,
@@ -98,7 +100,9 @@ static int open_history(struct fr_daemon *m, struct fr_diag *d)
 		.last_try = m->refused.code != 0,
 	};
 
-	return fr_handover_open_history(&m->handover, &history, &ring, &m->history, d);
+	const int r = fr_handover_open_history(&m->handover, &history, &ring, &m->history, d);
+
+	return r < 0 ? r : fr_daemon_open_tail(m, d);
 }
 
 static int open_tracker(struct fr_daemon *m, struct fr_diag *d)
@@ -116,6 +120,8 @@ static int open_tracker(struct fr_daemon *m, struct fr_diag *d)
 		.file_max_age_ns = c->auxiliary_max_age_ns,
 		.adopt = m->handover.adopted && m->handover.same_directory,
 		.adopt_low_watermark_ns = m->handover.history.low_watermark_ns,
+		.tail = m->tail,
+		.evicted_seq = fr_history_oldest_seq(m->history) - 1,
 		.adopt_first = m->handover.first_sideband.data,
 		.freeze = on_freeze,
 		.inject = on_inject,
@@ -132,6 +138,14 @@ static int open_tracker(struct fr_daemon *m, struct fr_diag *d)
    descriptor store, a restart keeps the records in the ring of the recorder, but still loses the records in
    the kernel rings. So the recorder drains the kernel rings more often than without a store. */
 #define HANDOVER_PERIOD_MS 200
+/* The same for a ring in memory that survives a crash of the machine, which nobody can announce. A round
+   takes about 10 µs if there are no records. */
+#define MEMORY_PERIOD_MS 50
+
+unsigned fr_daemon_period_ms(const struct fr_daemon *m)
+{
+	return m->memory ? MEMORY_PERIOD_MS : m->handover.on ? HANDOVER_PERIOD_MS : 0;
+}
 
 /* If the collector cannot be started, the recorder runs without copies of object files. */
 static void start_collector(struct fr_daemon *m)
@@ -213,7 +227,7 @@ static int start_dumper(struct fr_daemon *m, struct fr_diag *d)
 static int start_threads(struct fr_daemon *m, fr_progress progress, struct fr_diag *d)
 {
 	const struct fr_recorder_config recorder = {
-		m->recording.capture, m->history, m->tracker, m->handover.on ? HANDOVER_PERIOD_MS : 0};
+		m->recording.capture, m->history, m->tracker, fr_daemon_period_ms(m)};
 	pid_t tids[FR_OWN_TIDS_MAX];
 	int r;
 
@@ -266,6 +280,8 @@ static struct fr_handover_facts facts_of(const struct fr_daemon *m, const uint64
 		.session = &m->recording.session,
 		.history = m->history,
 		.lost = lost,
+		.memory = m->config->ring_memory,
+		.period_ns = fr_daemon_period_ms(m) * FR_NSEC_PER_MSEC,
 	};
 }
 
@@ -276,6 +292,8 @@ static int open_parts(struct fr_daemon *m, fr_progress progress, struct fr_diag 
 
 	progress(m, "opens the output directory");
 	r = fr_destination_open(c->directory, &m->dirfd, d);
+	if (r >= 0)
+		r = fr_daemon_open_memory(m, progress, d);
 	if (r >= 0 && c->command)
 		r = fr_command_fork(&m->command, c->command, d);
 	m->recorded_pid = m->command.pid;
@@ -305,6 +323,7 @@ static void close_parts(struct fr_daemon *m)
 		fr_tracker_stop(m->tracker);
 	m->history = fr_history_free(m->history);
 	m->tracker = fr_tracker_free(m->tracker);
+	fr_daemon_close_memory(m);
 	m->jit_open_files = fr_jit_open_files_free(m->jit_open_files);
 	fr_handover_close(&m->handover);
 	fr_lock_deinit(&m->freeze_lock);
@@ -356,7 +375,7 @@ void fr_daemon_update_state(struct fr_daemon *m)
 	uint64_t lost[_FR_LOSS_MAX];
 	const struct fr_handover_facts facts = facts_of(m, lost);
 
-	if (!m->handover.on)
+	if (!m->handover.on && !m->memory)
 		return;
 	fr_losses_sum(&losses, lost);
 	fr_handover_update(&m->handover, &facts);

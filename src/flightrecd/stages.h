@@ -23,6 +23,9 @@ size_t fr_daemon_own_tids(const struct fr_daemon *daemon, pid_t ret[static FR_OW
 /* Returns how to open the events of the configuration in force. Its pointers are borrowed from the daemon. */
 struct fr_recording_config fr_daemon_recording_config(const struct fr_daemon *daemon);
 
+/* Returns the longest time between two rounds of the recorder. 0: the default of fr_recorder_start(). */
+unsigned fr_daemon_period_ms(const struct fr_daemon *daemon);
+
 /* Puts the current ring and the current state (the data that the next instance needs to read the ring) into
    the descriptor store of the service manager. */
 void fr_daemon_store(struct fr_daemon *daemon);

@@ -34,7 +34,7 @@ static int on_join(
 {
 	struct fr_daemon *m = ctx;
 	const struct fr_dump_asked asked = fr_daemon_asked_window(m, window_ns, post_ns);
-	cJSON *json = fr_cause_json(cause, (uid_t)-1);
+	cJSON *json = fr_cause_json(cause, (uid_t)-1, NULL);
 	int r = json ? fr_dumper_coalesce(m->dumper, json, &asked, cause->time_ns, ret_id) : -ENOMEM;
 
 	if (r < 0)

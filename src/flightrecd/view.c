@@ -23,6 +23,9 @@ void fr_daemon_view(struct fr_daemon *m, struct fr_view *ret)
 		.started = m->started,
 		.boot_id = m->boot_id,
 		.directory = m->config->directory,
+		.ring_memory = m->memory ? m->config->ring_memory : NULL,
+		.ring_survives = m->memory && fr_crashmem_survives_crash(m->memory),
+		.ring_period_ns = fr_daemon_period_ms(m) * FR_NSEC_PER_MSEC,
 		.stopping = m->stop != FR_STOP_NO,
 		.capture = m->recording.capture,
 		.rates = &m->rates,
@@ -39,6 +42,7 @@ void fr_daemon_view(struct fr_daemon *m, struct fr_view *ret)
 		.last_dump = m->recent_dumps.last,
 		.refused = &m->refused,
 		.ring_kept = &m->ring_kept,
+		.no_memory = &m->no_memory,
 		.no_collector = &m->no_collector,
 		.disturbed_pid = m->recording.disturbed_pid,
 		.notices = {m->recording.events.notice, fr_http_notice(m->http),
@@ -47,6 +51,8 @@ void fr_daemon_view(struct fr_daemon *m, struct fr_view *ret)
 	fr_losses_sum(&losses, ret->lost);
 	fr_history_stats(m->history, &ret->ring);
 	fr_tracker_stats(m->tracker, &ret->sideband);
+	if (m->tail)
+		fr_tail_stats(m->tail, &ret->tail);
 	fr_dumper_stats(m->dumper, &ret->dumper);
 	if (m->collector)
 		fr_collector_stats(m->collector, &ret->objects);

@@ -6,6 +6,7 @@
 #include "base/thread.h"
 #include "base/units.h"
 #include "config/memory.h"
+#include "crashmem/crashmem.h"
 #include "history/unpack.h"
 
 #include <errno.h>
@@ -16,11 +17,14 @@
 #include <sys/stat.h>
 
 #include <systemd/sd-daemon.h>
+#include <zstd.h>
 
 #define STATE_NAME "flightrec-state"
 #define RING_NAME "flightrec-ring-"
 /* The longest wait for the service manager to close its copy of a descriptor. */
 #define BARRIER_USEC 5000000
+#define STATE_MAX (16u << 20) /* most bytes of a state in the crash memory, before compression */
+#define STATE_LEVEL 3
 
 static void __attribute__((format(printf, 2, 3))) refuse(struct fr_handover *h, const char *fmt, ...)
 {
@@ -119,10 +123,12 @@ static int receive(struct fr_state_file *ret_file, struct fr_state *ret, int *re
 		return r;
 	if (strcmp(ret->boot_id, boot_id) != 0)
 		r = fr_fail(d, -EBADMSG, NULL, "the state is from another boot");
-	*ret_ring = r == 0 ? dup_passed(ret->ring) : -1;
+	*ret_ring = -1;
+	if (r == 0 && strcmp(ret->ring, FR_STATE_RING_IN_MEMORY) != 0)
+		*ret_ring = dup_passed(ret->ring);
 	if (r == 0 && *ret_ring == -ENOENT)
 		r = fr_fail(d, -EBADMSG, NULL, "its ring is not in the descriptor store");
-	else if (r == 0 && *ret_ring < 0)
+	else if (r == 0 && *ret_ring < -1)
 		r = fr_fail_errno(d, *ret_ring, NULL, "its ring cannot be duplicated");
 	if (r < 0)
 		fr_state_deinit(ret);
@@ -146,6 +152,7 @@ void fr_handover_receive(struct fr_handover *h, bool wanted, const char *boot_id
 		return;
 	r = receive(&h->file, &h->state, &h->ring_fd, boot_id, &d);
 	if (r == 0) {
+		h->in_memory = h->ring_fd < 0;
 		(void)sscanf(h->state.ring, RING_NAME "%u", &h->ring_number);
 		name_ring(next, h->ring_number + 1);
 		h->next_fd = dup_passed(next);
@@ -176,18 +183,45 @@ int fr_handover_config(struct fr_buf *ret)
 	return 0;
 }
 
+void fr_handover_use_memory(struct fr_handover *h, struct fr_crashmem *m)
+{
+	h->memory = m;
+}
+
+void fr_handover_refuse(struct fr_handover *h, const char *why)
+{
+	refuse(h, "%s", why);
+	h->in_memory = false;
+}
+
+/* The ring of the previous instance is not adopted. */
+static void drop_ring(struct fr_handover *h)
+{
+	if (h->in_memory) {
+		fr_crashmem_format(h->memory, h->state.boot_id);
+		h->in_memory = false;
+		return;
+	}
+	close(TAKE_FD(h->ring_fd));
+	h->ring_number++;
+}
+
+static bool has_ring(const struct fr_handover *h)
+{
+	return h->ring_fd >= 0 || h->in_memory;
+}
+
 int fr_handover_unite_session(struct fr_handover *h, struct fr_session *session, struct fr_counters *counters,
 	uint64_t lost[static _FR_LOSS_MAX])
 {
 	int r;
 
-	if (h->ring_fd < 0)
+	if (!has_ring(h))
 		return 0;
 	r = fr_session_add_older_events(session, &h->state.session);
 	if (r == -EBADMSG) {
 		refuse(h, "its formats of tracepoints are damaged");
-		close(TAKE_FD(h->ring_fd));
-		h->ring_number++;
+		drop_ring(h);
 		return 0;
 	}
 	if (r < 0)
@@ -299,7 +333,7 @@ static int open_empty(struct fr_handover *h, const struct fr_history_config *con
 	h->next_fd = -1;
 	if (h->on && release_passed(h) > 0)
 		(void)sd_notify_barrier(0, BARRIER_USEC);
-	r = check_memory(ring, d);
+	r = h->memory ? 0 : check_memory(ring, d);
 	return r < 0 ? r : fr_history_new(config, ret, d);
 }
 
@@ -332,7 +366,7 @@ int fr_handover_open_history(struct fr_handover *h, const struct fr_history_conf
 	struct fr_diag why = {0};
 	int r;
 
-	if (h->ring_fd < 0)
+	if (!has_ring(h))
 		return open_empty(h, config, ring, ret, d);
 	/* Keep the size. If RingSize= has changed, the ring is resized at the end of the start. */
 	own.keep_size = true;
@@ -346,8 +380,7 @@ int fr_handover_open_history(struct fr_handover *h, const struct fr_history_conf
 		return fr_fail(d, r, why.hint, "the history of the previous instance cannot be adopted: %s",
 			why.what[0] ? why.what : strerror(-r));
 	refuse(h, "%s", why.what[0] ? why.what : strerror(-r));
-	close(TAKE_FD(h->ring_fd));
-	h->ring_number++;
+	drop_ring(h);
 	return open_empty(h, config, ring, ret, d);
 }
 
@@ -360,6 +393,12 @@ static void fill_state(const struct fr_handover *h, const struct fr_handover_fac
 	s->directory_ino = st.st_ino;
 	strcpy(s->boot_id, f->boot_id);
 	name_ring(s->ring, h->ring_number);
+	s->memory[0] = '\0';
+	if (h->memory) {
+		strcpy(s->ring, FR_STATE_RING_IN_MEMORY);
+		snprintf(s->memory, sizeof(s->memory), "%s", f->memory);
+	}
+	s->period_ns = f->period_ns;
 	if (!s->first_started_ns)
 		s->first_started_ns = f->started_ns;
 	s->counters = *f->counters;
@@ -367,19 +406,63 @@ static void fill_state(const struct fr_handover *h, const struct fr_handover_fac
 		memcpy(s->lost, f->lost, sizeof(s->lost));
 }
 
-static void write_state(struct fr_handover *h, const struct fr_session *session)
+/* Writes the state into the crash memory. The clocks change all the time, so they are read only here. */
+static int write_to_memory(struct fr_handover *h)
 {
+	_cleanup_buf_ struct fr_buf payload = {0};
+	_cleanup_free_ void *packed = NULL;
+	size_t n;
 	int r;
 
-	/* The state borrows the events only until it is written. */
-	h->state.session = (struct fr_session){.events = session->events, .n_events = session->n_events};
-	h->state.session.features[FR_FEATURE_TRACING_DATA] = session->features[FR_FEATURE_TRACING_DATA];
-	r = fr_state_file_write(&h->file, &h->state);
+	h->state.clock = fr_clock_pair_now();
+	r = fr_state_encode(&h->state, &payload);
+	if (r < 0)
+		return r;
+	packed = malloc(ZSTD_compressBound(payload.len));
+	if (!packed)
+		return -ENOMEM;
+	n = ZSTD_compress(packed, ZSTD_compressBound(payload.len), payload.data, payload.len, STATE_LEVEL);
+	return ZSTD_isError(n) ? -ENOMEM
+			       : fr_crashmem_put(h->memory, FLIGHTREC_CRASHMEM_AREA_STATE, packed, n);
+}
+
+int fr_handover_read_memory(const struct fr_crashmem *m, struct fr_state *ret)
+{
+	_cleanup_free_ void *packed = NULL, *payload = NULL;
+	const ssize_t n = fr_crashmem_get(m, FLIGHTREC_CRASHMEM_AREA_STATE, &packed);
+	unsigned long long len;
+
+	if (n < 0)
+		return (int)n;
+	len = ZSTD_getFrameContentSize(packed, (size_t)n);
+	if (len > STATE_MAX) /* also the values that mean an error */
+		return -EBADMSG;
+	payload = malloc(len ? len : 1);
+	if (!payload)
+		return -ENOMEM;
+	if (ZSTD_decompress(payload, len, packed, (size_t)n) != len)
+		return -EBADMSG;
+	return fr_state_decode(payload, len, ret);
+}
+
+static void write_state(struct fr_handover *h, const struct fr_session *session)
+{
+	int r = 0, q = 0;
+
+	h->state.session = *session; /* borrowed until the state is written */
+	if (h->file.fd >= 0)
+		r = fr_state_file_write(&h->file, &h->state);
+	if (h->memory)
+		q = write_to_memory(h);
 	h->state.session = (struct fr_session){0};
 	if (r < 0)
 		fr_log(LOG_WARNING,
 			"a restart will lose the history, because the state cannot be written: %s",
 			strerror(-r));
+	if (q < 0)
+		fr_log(LOG_WARNING,
+			"a crash of the machine will lose the history, because %s cannot hold the state: %s",
+			h->state.memory, strerror(-q));
 }
 
 static int put_into_store(const char *name, int fd)
@@ -399,35 +482,49 @@ void fr_handover_add_ring(struct fr_handover *h, int fd)
 		(void)put_into_store(name, fd);
 }
 
-void fr_handover_store(struct fr_handover *h, const struct fr_handover_facts *facts)
+/* Puts the ring and the state into the store. The store first gets the new ring, then its state, and then
+   loses the old ring, BEFORE. With this order, the store always has a ring and the state that belongs to it,
+   even if a kill comes between two steps. */
+static int put_all(
+	struct fr_handover *h, const struct fr_handover_facts *facts, const char *before, struct fr_diag *d)
 {
-	char before[FR_STATE_NAME_MAX];
-	struct fr_diag d = {0};
 	int r = 0;
 
-	if (!h->on)
-		return;
-	if (!h->settled)
-		release_passed(h);
-	h->settled = true;
-	memcpy(before, h->state.ring, sizeof(before));
-	fr_session_deinit(&h->state.session);
-	fill_state(h, facts, &h->state);
-	/* Store the new ring, then its state, and then remove the old ring. With this order, the store always
-	   has a ring and the state that belongs to it, even if a kill comes between two steps. */
 	if (h->file.fd < 0)
-		r = fr_state_file_new(&h->file, &d);
-	if (r == 0)
+		r = fr_state_file_new(&h->file, d);
+	if (r == 0 && !h->memory)
 		r = put_into_store(h->state.ring, fr_history_fd(facts->history));
 	if (r >= 0)
 		write_state(h, facts->session);
 	if (r >= 0)
 		r = put_into_store(STATE_NAME, h->file.fd);
+	if (r >= 0 && before[0] && strcmp(before, h->state.ring) != 0)
+		remove_from_store(before);
+	return r;
+}
+
+void fr_handover_store(struct fr_handover *h, const struct fr_handover_facts *facts)
+{
+	char before[FR_STATE_NAME_MAX];
+	struct fr_diag d = {0};
+	int r;
+
+	if (!h->on && !h->memory)
+		return;
+	if (h->on && !h->settled)
+		release_passed(h);
+	h->settled = true;
+	memcpy(before, h->state.ring, sizeof(before));
+	fr_session_deinit(&h->state.session);
+	fill_state(h, facts, &h->state);
+	if (!h->on) {
+		write_state(h, facts->session);
+		return;
+	}
+	r = put_all(h, facts, before, &d);
 	if (r < 0) {
 		fr_log(LOG_WARNING, "a restart will lose the history: %s", d.what[0] ? d.what : strerror(-r));
 		h->on = false;
-	} else if (before[0] && strcmp(before, h->state.ring) != 0) {
-		remove_from_store(before);
 	}
 }
 
@@ -472,7 +569,7 @@ void fr_handover_update(struct fr_handover *h, const struct fr_handover_facts *f
 	struct fr_state before = h->state;
 
 	fr_thread_assert(FR_THREAD_MAIN);
-	if (!h->on || h->file.fd < 0)
+	if ((!h->on || h->file.fd < 0) && !h->memory)
 		return;
 	fill_state(h, facts, &h->state);
 	/* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison): padding that differs costs one more write */

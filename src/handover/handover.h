@@ -7,6 +7,9 @@
  * instance needs to read the ring. An instance that finds ring and state in the store adopts them: it
  * continues with the same ring. This is possible even if the previous instance was killed.
  *
+ * With RingMemory=, the ring is in the crash memory (crashmem/) and not in the store. Then the crash memory
+ * also gets the state, for the time after a crash of the machine (rescue/).
+ *
  *   receive ─► unite_session ─► open_history ─► store ─► update … ─► (the next instance)
  *
  * If the ring or the state of the previous instance is damaged, the log has the reason, and recording begins
@@ -23,17 +26,21 @@
 
 #include <stdbool.h>
 
+struct fr_crashmem;
+
 struct fr_handover {
 	bool on;		   /* true: there is a store */
 	struct fr_state_file file; /* the memfd of the state; fd -1: the memfd is not created yet */
 	struct fr_state state;	   /* first the state of the previous instance, later the newest state */
 	int ring_fd;		   /* the ring of the previous instance; -1: none, or owned by history/ */
 	int next_fd;		   /* the new ring of an interrupted resize; -1: none, or owned by history/ */
-	bool adopted;		   /* this instance uses the ring of the previous instance */
-	bool same_directory;	   /* the auxiliary file of the previous instance is in the same directory */
-	unsigned ring_number;	   /* the number in the name of the ring in the store */
-	bool settled, written;	   /* settled: store() has been called; written: update() has written the
-				      configuration of the last set_config() */
+	bool in_memory;		   /* the ring of the previous instance is in the crash memory */
+	struct fr_crashmem *memory; /* the crash memory that this instance uses; borrowed; NULL: none */
+	bool adopted;		    /* this instance uses the ring of the previous instance */
+	bool same_directory;	    /* the auxiliary file of the previous instance is in the same directory */
+	unsigned ring_number;	    /* the number in the name of the ring in the store */
+	bool settled, written;	    /* settled: store() has been called; written: update() has written the
+				       configuration of the last set_config() */
 	struct fr_history_adopted history;
 	struct fr_buf first_sideband; /* the first side-band record in the ring; empty: there is none */
 	char refused[256];	      /* why the ring was not adopted; empty: the ring was adopted, or
@@ -49,12 +56,22 @@ struct fr_handover_facts {
 	const struct fr_session *session;
 	const struct fr_history *history;
 	const uint64_t *lost; /* _FR_LOSS_MAX losses; NULL: the losses in the state do not change */
+	const char *memory;   /* RingMemory= */
+	uint64_t period_ns;   /* the longest time between two rounds */
 };
 
 /* If the parameter `wanted` is true, looks in the store for the state and the ring of the previous instance.
    The descriptors that the store has passed to this process stay open until open_history() makes an empty
    ring, or until store(). Until then, this function can be called again. */
 void fr_handover_receive(struct fr_handover *h, bool wanted, const char *boot_id);
+/* Call this function before fr_handover_unite_session() if the ring shall be in the crash memory M
+   (borrowed), which is formatted, or has the ring of the previous instance (H->in_memory is true). */
+void fr_handover_use_memory(struct fr_handover *h, struct fr_crashmem *m);
+/* The ring of the previous instance is in a crash memory, and will not be adopted because of WHY. */
+void fr_handover_refuse(struct fr_handover *h, const char *why);
+/* Reads the state in the crash memory M, which is not trusted. Returns 0, and the caller calls
+   fr_state_deinit(); -ENOENT if there is none; -EBADMSG if it is damaged; or -ENOMEM. */
+int fr_handover_read_memory(const struct fr_crashmem *m, struct fr_state *ret);
 /* If there is a ring to adopt, adds the events of the previous instance to SESSION, and sets COUNTERS and
    LOST to the values of the previous instance. If the tracepoint formats of the previous instance are
    damaged, its ring will not be adopted, but the function returns 0. Returns 0 or -ENOMEM. */
@@ -69,7 +86,8 @@ struct fr_handover_ring {
 	   other configuration to try. */
 	bool last_try;
 };
-/* Sets *RET to the ring of the previous instance, or to an empty ring. Returns 0; or a negative
+/* Sets *RET to the ring of the previous instance, or to an empty ring. CONFIG has the area of the crash
+   memory, if there is one. Returns 0; or a negative
    errno, with a message in D. If the ring of the previous instance is intact, but cannot be adopted
    with this configuration: if `last_try` is false, the function fails; if `last_try` is true, it
    makes an empty ring. */

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 
 #define SLOT_MAGIC 0x4554415453525246ULL /* "FRRSTATE" */
-#define SLOT_VERSION 2u
+#define SLOT_VERSION 3u
 /* Room for 1,000 events on 1,000 CPUs. Pages without data take no memory. */
 #define SLOT_BYTES (16ULL << 20)
 #define EVENT_NAME_MAX 4096u
@@ -35,6 +35,7 @@ struct slot_header {
 			&(s)->counters.dumps_canceled, &(s)->counters.dumps_rescued,                         \
 			&(s)->counters.dumps_given_up, &(s)->counters.dumps_removed,                         \
 			&(s)->counters.dumps_not_durable, &(s)->directory_dev, &(s)->directory_ino,          \
+			&(s)->clock.monotonic_ns, &(s)->clock.realtime_ns, &(s)->period_ns,                  \
 	}
 
 static void encode_event(const struct fr_event_desc *e, struct builder *b)
@@ -56,6 +57,17 @@ static void encode_buf(const struct fr_buf *from, struct builder *b)
 	put_bytes(b, from->data, from->len);
 }
 
+/* Each section has its number in front of it. The number 0, which no section has, ends the list. */
+static void encode_features(const struct fr_session *s, struct builder *b)
+{
+	for (uint32_t i = 1; i < _FR_FEATURE_MAX; i++)
+		if (s->features[i].len) {
+			put_u32(b, i);
+			encode_buf(&s->features[i], b);
+		}
+	put_u32(b, 0);
+}
+
 int fr_state_encode(const struct fr_state *s, struct fr_buf *ret)
 {
 	const uint64_t *const numbers[] = NUMBERS(s);
@@ -64,6 +76,7 @@ int fr_state_encode(const struct fr_state *s, struct fr_buf *ret)
 
 	put_bytes(&b, s->boot_id, sizeof(s->boot_id));
 	put_bytes(&b, s->ring, sizeof(s->ring));
+	put_bytes(&b, s->memory, sizeof(s->memory));
 	for (size_t i = 0; i < FR_ARRAY_SIZE(numbers); i++)
 		put_u64(&b, *numbers[i]);
 	put_u32(&b, _FR_LOSS_MAX);
@@ -71,7 +84,7 @@ int fr_state_encode(const struct fr_state *s, struct fr_buf *ret)
 	put_u32(&b, (uint32_t)s->session.n_events);
 	for (size_t i = 0; i < s->session.n_events; i++)
 		encode_event(&s->session.events[i], &b);
-	encode_buf(&s->session.features[FR_FEATURE_TRACING_DATA], &b);
+	encode_features(&s->session, &b);
 	encode_buf(&s->config, &b);
 	*ret = b.buf;
 	if (!b.failed && ret->len - start <= SLOT_BYTES - sizeof(struct slot_header))
@@ -137,6 +150,16 @@ static int decode_buf(struct byte_reader *r, struct fr_buf *ret)
 	return r->failed ? -EBADMSG : fr_buf_append(ret, data, len);
 }
 
+static int decode_features(struct byte_reader *r, struct fr_session *s)
+{
+	int code = 0;
+	uint32_t i;
+
+	while (code == 0 && (i = read_u32(r)) != 0)
+		code = i < _FR_FEATURE_MAX && !s->features[i].len ? decode_buf(r, &s->features[i]) : -EBADMSG;
+	return code;
+}
+
 static int decode(struct byte_reader *r, struct fr_state *s)
 {
 	uint64_t *const numbers[] = NUMBERS(s);
@@ -145,6 +168,7 @@ static int decode(struct byte_reader *r, struct fr_state *s)
 
 	take_text(r, s->boot_id, sizeof(s->boot_id));
 	take_text(r, s->ring, sizeof(s->ring));
+	take_text(r, s->memory, sizeof(s->memory));
 	for (size_t i = 0; i < FR_ARRAY_SIZE(numbers); i++)
 		*numbers[i] = read_u64(r);
 	n_lost = read_u32(r);
@@ -159,7 +183,7 @@ static int decode(struct byte_reader *r, struct fr_state *s)
 	for (uint32_t i = 0; code == 0 && i < n_events; i++)
 		code = decode_event(r, &s->session);
 	if (code == 0)
-		code = decode_buf(r, &s->session.features[FR_FEATURE_TRACING_DATA]);
+		code = decode_features(r, &s->session);
 	if (code == 0)
 		code = decode_buf(r, &s->config);
 	return code == 0 && r->left ? -EBADMSG : code;

@@ -14,11 +14,14 @@
 #include "base/clock.h"
 #include "base/diag.h"
 #include "base/loss.h"
+#include "config/config.h"
 #include "perfdata/session.h"
 
 #include <stdint.h>
 
 #define FR_STATE_NAME_MAX 32
+/* The name of a ring that is not in the store, but in the crash memory. */
+#define FR_STATE_RING_IN_MEMORY "memory"
 
 /* Counters over all instances. Each anomaly is counted once: as done, joined, failed, suppressed or canceled.
    An anomaly that is not counted yet has a dump that still waits. A kept dump counts as failed, and later
@@ -32,6 +35,9 @@ struct fr_counters {
 struct fr_state {
 	char boot_id[FR_BOOT_ID_SIZE];
 	char ring[FR_STATE_NAME_MAX];		 /* the name that the ring has in the store */
+	char memory[FR_RING_MEMORY_SIZE];	 /* RingMemory=; empty: the ring is in a memfd */
+	struct fr_clock_pair clock;		 /* the newest pair */
+	uint64_t period_ns;			 /* the longest time between two rounds */
 	uint64_t first_started_ns;		 /* monotonic time of the start of the first instance */
 	uint64_t restarts;			 /* number of instances that adopted the ring */
 	uint64_t gap_ns, gap_from_ns, gap_to_ns; /* the sum of all gaps; begin of the last gap; end
@@ -39,8 +45,7 @@ struct fr_state {
 	struct fr_counters counters;
 	uint64_t lost[_FR_LOSS_MAX];	       /* losses of all instances so far */
 	uint64_t directory_dev, directory_ino; /* the directory of the auxiliary file */
-	/* Only the events (the side-band event is the last event) and the section TRACING_DATA. */
-	struct fr_session session;
+	struct fr_session session;	       /* the side-band event is the last event */
 	struct fr_buf config; /* the last configuration of which all keys were in force (config/saved.h) */
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Adopts the ring of a process that has ended, in place or into a new memfd (docs/design/22).
+ * Adopts the ring of a process that has ended, in place or into a new memory (docs/design/22).
  *
  *     image of a killed process ── fr_recovery ──▶ frames, oldest first │ open chunk ──▶ a ring
  */
@@ -25,11 +25,12 @@
 struct image {
 	const uint8_t *map;
 	size_t len;
+	bool is_memory; /* the image is in fr_history_config.memory, and not in a memfd */
 };
 
 static void unmap_image(struct image *i)
 {
-	if (i->map)
+	if (i->map && !i->is_memory)
 		munmap((void *)(uintptr_t)i->map, i->len);
 }
 
@@ -51,7 +52,7 @@ static int cover_holes(int fd, uint8_t *map, off_t len)
 	return 0;
 }
 
-static int map_image(int fd, struct image *ret, struct fr_diag *d)
+static int map_memfd(int fd, struct image *ret, struct fr_diag *d)
 {
 	int seals = fcntl(fd, F_GET_SEALS);
 	struct stat st;
@@ -68,9 +69,21 @@ static int map_image(int fd, struct image *ret, struct fr_diag *d)
 	map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
 	if (map == MAP_FAILED)
 		return fr_fail_errno(d, -errno, HINT, "cannot map the old ring");
-	*ret = (struct image){map, (size_t)st.st_size};
+	*ret = (struct image){map, (size_t)st.st_size, false};
 	r = cover_holes(fd, map, st.st_size);
 	return r < 0 ? fr_fail_errno(d, r, HINT, "cannot map the old ring") : 0;
+}
+
+static int find_image(const struct fr_history_config *config, int fd, struct image *ret, struct fr_diag *d)
+{
+	const struct fr_history_memory *m = &config->memory;
+
+	if (fd >= 0)
+		return map_memfd(fd, ret, d);
+	if (!m->at || m->bytes < FR_IMAGE_HEADER_BYTES)
+		return fr_fail(d, -EBADMSG, HINT, "there is no old ring");
+	*ret = (struct image){m->at, m->bytes, true};
+	return 0;
 }
 
 /* The content of the image that the next ring may take over. */
@@ -130,7 +143,25 @@ static void read_open_chunk(struct source *s, const struct fr_image_header *i, c
 		s->open.low_watermark_ns = low_watermark_ns;
 }
 
-static int read_source(struct source *s, const struct image *image, struct fr_recovery *r)
+/* The same after a crash of the machine: only the commits are right. */
+static void read_committed_chunk(struct source *s, const struct fr_recovery *r)
+{
+	struct fr_image_commit c;
+
+	if (!fr_recovery_committed_chunk(r, &s->open.records, &c))
+		return;
+	s->open.drained_ns = c.drained_ns;
+	if (s->n ? c.open_seq != s->open.seq : !is_valid_seq(c.open_seq)) {
+		s->open_left_out = s->open.records.sideband_len || s->open.records.samples_len;
+		s->open.records = (struct fr_recovered_open){0};
+		return;
+	}
+	s->open.seq = c.open_seq;
+	s->open.low_watermark_ns = FR_MAX(s->open.low_watermark_ns, c.low_watermark_ns);
+}
+
+static int read_source(const struct fr_history_config *config, struct source *s, const struct image *image,
+	struct fr_recovery *r)
 {
 	const struct fr_image_header *header = (const struct fr_image_header *)image->map;
 	struct fr_recovery_stats stats;
@@ -140,7 +171,7 @@ static int read_source(struct source *s, const struct image *image, struct fr_re
 	if (!header)
 		return -EBADMSG;
 	fr_recovery_stats(r, &stats);
-	if (stats.header_ok && header->moved_seq <= header->open_seq)
+	if (stats.header_ok && !config->crashed && header->moved_seq <= header->open_seq)
 		moved = header->moved_seq;
 	s->frames = calloc(stats.frames + 1, sizeof(*s->frames));
 	if (!s->frames)
@@ -151,7 +182,9 @@ static int read_source(struct source *s, const struct image *image, struct fr_re
 	find_run(s);
 	s->open.seq = s->n ? s->frames[s->n - 1].seq + 1 : 1;
 	s->open.low_watermark_ns = s->n ? s->frames[s->n - 1].low_watermark_ns : 0;
-	if (stats.header_ok)
+	if (config->crashed)
+		read_committed_chunk(s, r);
+	else if (stats.header_ok)
 		read_open_chunk(s, header, r);
 	return 0;
 }
@@ -300,6 +333,14 @@ static void adopt_by_copy(struct fr_history *h, const struct source *s, size_t f
 
 /* Functions for both kinds of adoption */
 
+uint64_t fr_history_oldest_seq(const struct fr_history *h)
+{
+	uint64_t position = h->arena.tail;
+	struct fr_frame f;
+
+	return fr_arena_next(&h->arena, &position, h->arena.head, &f) ? f.seq : h->seq;
+}
+
 void fr_history_describe(
 	struct fr_history *h, uint64_t left_out, bool in_place, struct fr_history_adopted *ret)
 {
@@ -325,23 +366,35 @@ void fr_history_restart_rounds(struct fr_history *h)
 	h->round_seq = 0;
 }
 
+/* Returns whether the ring can use the memory of the image. */
+static bool can_stay(const struct fr_history_config *config, const struct image *image)
+{
+	if (image->is_memory)
+		return true;
+	if (config->memory.at)
+		return false;
+	return has_layout_of(
+		image, config->keep_size ? image->len : fr_history_whole_pages(config->size_bytes));
+}
+
 static int adopt_image(const struct fr_history_config *config, int fd, const struct image *image,
 	const struct source *s, struct fr_history **ret, struct fr_history_adopted *ret_adopted,
 	struct fr_diag *d)
 {
-	const bool keep = config->keep_size && has_layout_of(image, image->len);
 	struct fr_history_config own = *config;
-	bool in_place = keep || has_layout_of(image, fr_history_whole_pages(config->size_bytes));
+	const bool in_place = can_stay(config, image);
 	struct fr_history *h;
 	uint64_t left_out;
 	size_t from;
 	int r;
 
-	if (keep)
+	if (in_place)
 		own.size_bytes = image->len;
-	r = fr_history_make(&own, in_place ? fd : -1, &h, d);
+	r = fr_history_make(&own, in_place ? fd : -1, in_place, &h, d);
 	if (r < 0)
 		return r;
+	if (in_place)
+		fr_history_continue_commits(h);
 	h->arena.evicted = NULL;
 	if (in_place) {
 		from = adopt_in_place(h, s, image);
@@ -358,6 +411,8 @@ static int adopt_image(const struct fr_history_config *config, int fd, const str
 	left_out = (in_place ? s->run : from) + h->arena.frames_evicted + s->open_left_out;
 	h->arena.frames_evicted = h->arena.samples_evicted = 0;
 	h->arena.evicted = config->evicted;
+	fr_history_write_back(h, h->map, h->size);
+	fr_history_commit(h);
 	fr_history_describe(h, left_out, in_place, ret_adopted);
 	*ret = h;
 	return 0;
@@ -383,13 +438,15 @@ int fr_history_adopt(const struct fr_history_config *config, int fd, struct fr_h
 	struct fr_recovery_stats stats;
 	int r;
 
-	r = map_image(fd, &image, d);
+	r = find_image(config, fd, &image, d);
 	if (r == 0)
 		r = check_version(&image, d);
+	if (r == 0 && image.is_memory && !has_layout_of(&image, fr_history_whole_pages(image.len)))
+		r = fr_fail(d, -EBADMSG, HINT, "the old ring is damaged, or is not a ring");
 	if (r == 0)
 		r = fr_recovery_new(image.map, image.len, &recovery);
 	if (r == 0)
-		r = read_source(&source, &image, recovery);
+		r = read_source(config, &source, &image, recovery);
 	if (r < 0)
 		return r;
 	fr_recovery_stats(recovery, &stats);

@@ -248,15 +248,18 @@ static void write_frame(struct fr_frame_header *h, const struct fr_frame *f, uin
 	seal_entry(&h->entry, FR_FRAME_MAGIC, sizeof(*h));
 }
 
-void fr_arena_put(struct fr_arena *a, const struct fr_frame *f)
+const void *fr_arena_put(struct fr_arena *a, const struct fr_frame *f)
 {
 	uint32_t need = fr_frame_need(f);
+	struct fr_entry *e;
 	uint64_t holes;
 
 	skip(a, bytes_to_skip(a, need, &holes));
-	write_frame((struct fr_frame_header *)entry_at(a, a->head), f, need);
+	e = entry_at(a, a->head);
+	write_frame((struct fr_frame_header *)e, f, need);
 	a->head += need;
 	count(a, f, 1);
+	return e;
 }
 
 void fr_arena_adopt(struct fr_arena *a, uint64_t offset)

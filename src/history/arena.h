@@ -70,9 +70,9 @@ static inline uint32_t fr_frame_need(const struct fr_frame *f)
    there is room. */
 bool fr_arena_make_room(struct fr_arena *a, uint32_t need, uint64_t leave);
 
-/* Copies FRAME to the head. Call this function directly after fr_arena_make_room() has returned true for the
-   size of FRAME. */
-void fr_arena_put(struct fr_arena *a, const struct fr_frame *frame);
+/* Copies FRAME to the head, and returns its fr_frame_need() bytes in the log. Call this function directly
+   after fr_arena_make_room() has returned true for the size of FRAME. */
+const void *fr_arena_put(struct fr_arena *a, const struct fr_frame *frame);
 
 /* Adopts the frame at OFFSET, which another process has written, as the newest frame. The bytes between the
    head and this frame become pads. The caller ensures that all adopted frames and pads fit into the log. */

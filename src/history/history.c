@@ -150,38 +150,51 @@ static int check_size(uint64_t size, struct fr_diag *d)
 		fr_size_format(FR_HISTORY_SIZE_MAX, high));
 }
 
-static int init(struct fr_history *h, int fd, struct fr_diag *d)
+/* Gives H its memory: CONFIG->memory, the memfd FD, or a new memfd. */
+static int take_memory(struct fr_history *h, int fd, struct fr_diag *d)
 {
-	const bool is_new = fd < 0;
 	int r = 0;
 
-	if (is_new)
+	if (h->config.memory.at) {
+		h->map = h->config.memory.at;
+		h->image = (struct fr_image_header *)h->map;
+		return 0;
+	}
+	if (fd < 0)
 		r = make_memfd(h, d);
 	else
 		h->fd = fd;
-	if (r == 0)
-		r = map_memfd(h, d);
+	return r == 0 ? map_memfd(h, d) : r;
+}
+
+static int init(struct fr_history *h, int fd, bool keep, struct fr_diag *d)
+{
+	int r = take_memory(h, fd, d);
+
 	if (r < 0)
 		return r;
-	if (is_new)
+	if (!keep)
 		fr_image_lay_out(h->image, h->size);
 	init_areas(h);
 	r = init_codec(h, d);
-	if (r == 0 && is_new) {
+	if (r == 0 && !keep) {
 		fr_open_section_clear(&h->sideband);
 		fr_open_section_clear(&h->samples);
 		fr_history_open_chunk(h);
+		fr_history_write_back(h, h->map, FR_IMAGE_HEADER_BYTES);
+		fr_history_commit(h);
 	}
 	return r;
 }
 
 int fr_history_make(
-	const struct fr_history_config *config, int fd, struct fr_history **ret, struct fr_diag *d)
+	const struct fr_history_config *config, int fd, bool keep, struct fr_history **ret, struct fr_diag *d)
 {
+	const uint64_t bytes = config->memory.at ? config->memory.bytes : config->size_bytes;
 	struct fr_history *h;
 	int r;
 
-	r = check_size(config->size_bytes, d);
+	r = check_size(bytes, d);
 	if (r < 0)
 		return r;
 	h = calloc(1, sizeof(*h));
@@ -190,9 +203,9 @@ int fr_history_make(
 	fr_lock_init(&h->lock);
 	fr_cond_init(&h->sealed);
 	h->config = *config;
-	h->size = fr_history_whole_pages(config->size_bytes);
+	h->size = fr_history_whole_pages(bytes);
 	h->fd = -1;
-	r = init(h, fd, d);
+	r = init(h, fd, keep, d);
 	if (r < 0) {
 		if (fd >= 0)
 			h->fd = -1; /* FD still belongs to the caller */
@@ -205,7 +218,7 @@ int fr_history_make(
 
 int fr_history_new(const struct fr_history_config *config, struct fr_history **ret, struct fr_diag *d)
 {
-	return fr_history_make(config, -1, ret, d);
+	return fr_history_make(config, -1, false, ret, d);
 }
 
 struct fr_history *fr_history_free(struct fr_history *h)
@@ -216,7 +229,7 @@ struct fr_history *fr_history_free(struct fr_history *h)
 	fr_codec_free(h->codec);
 	free(h->sideband.zstd);
 	free(h->samples.zstd);
-	if (h->map)
+	if (h->map && !h->config.memory.at)
 		munmap(h->map, h->size);
 	fr_closep(&h->fd);
 	fr_cond_deinit(&h->sealed);
@@ -396,6 +409,7 @@ void fr_history_end_round(struct fr_history *h)
 	/* The round has drained all records that were in the kernel rings at its start. So the image has all
 	   records up to SINCE_NS of this round. */
 	atomic_store_explicit(&h->image->drained_ns, h->since_ns[0], memory_order_release);
+	fr_history_commit(h);
 	fr_unlock(&h->lock);
 }
 

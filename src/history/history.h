@@ -2,7 +2,8 @@
 #pragma once
 
 /*
- * The ring: the newest records of the machine, compressed, in one memfd of a fixed size.
+ * The ring: the newest records of the machine, compressed, in one memfd of a fixed size, or in memory that
+ * survives a crash of the machine.
  *
  *     header │ open chunk: side-band buffer, sample buffer │ circular log of frames
  *
@@ -34,6 +35,19 @@ struct fr_history_config {
 	uint64_t size_bytes; /* size of the memfd. At level 1, zstd needs 2 MiB of memory in addition */
 	bool populate;	     /* allocate all pages now, because the machine may have no free page later */
 	bool keep_size;	     /* fr_history_adopt(): keep the old ring's size if its layout is valid */
+	/* The memory of the ring, which survives a crash of the machine (docs/design/25); borrowed. NULL: the
+	   ring makes a memfd. With a memory, size_bytes, populate and keep_size do not count, there is no
+	   fr_history_fd(), and the size cannot be changed. The memory of a new ring must be zeros, because
+	   recovery could find old frames in it. */
+	struct fr_history_memory {
+		uint8_t *at;
+		uint64_t bytes;
+		/* Writes the cache lines of [P, P + LEN) back to the memory, and waits for the end. */
+		void (*write_back)(const void *p, size_t len);
+	} memory;
+	/* fr_history_adopt() with a memory: the machine has crashed since the last write, so only records
+	   with a right crc are taken over. */
+	bool crashed;
 	int level; /* zstd level; 1 is recommended: a lower level makes larger frames, and needs more time */
 	/* Called for each evicted frame, oldest first, one call at a time, on a thread that seals, retains a
 	   snapshot or changes the size. During the call, the lock of the ring can be held, so evicted() must
@@ -71,13 +85,16 @@ struct fr_history_adopted {
  * gets a new memfd, and copies the newest frames that fit. Sequence numbers continue. config->evicted is not
  * called for frames that are left out (docs/design/22).
  *
+ * If FD is -1, the function adopts the ring in CONFIG->memory, in place. If CONFIG has a memory and FD is a
+ * memfd, the frames are copied into the memory.
+ *
  * Returns 0, and FD then belongs to the ring. Otherwise returns a negative errno, with a message in D:
  * -EBADMSG if FD is not a ring, has another version, or has neither a valid frame nor a valid header; or an
  * error of fr_history_new(). After an error, FD still belongs to the caller, and its content has not changed.
  */
 int fr_history_adopt(const struct fr_history_config *config, int fd, struct fr_history **ret,
 	struct fr_history_adopted *ret_adopted, struct fr_diag *d);
-uint64_t fr_history_size(const struct fr_history *h); /* size of the memfd */
+uint64_t fr_history_size(const struct fr_history *h); /* size of the memfd or memory */
 uint64_t fr_history_whole_pages(uint64_t size);	      /* the size that a memfd gets for a configured SIZE */
 
 /*
@@ -94,8 +111,9 @@ uint64_t fr_history_whole_pages(uint64_t size);	      /* the size that a memfd g
  * of both rings.
  */
 struct fr_resize;
-/* Makes the new ring. Returns 0; or a negative errno, with a message in D: -EBUSY if there is a snapshot; or
-   an error of fr_history_new(). */
+/* Makes the new ring. Returns 0; or a negative errno, with a message in D: -EBUSY if there is a snapshot;
+   -ENOTSUP if the ring has a memory of its own (fr_history_config.memory); or an error of
+   fr_history_new(). */
 int fr_resize_begin(struct fr_history *h, uint64_t size_bytes, struct fr_resize **ret, struct fr_diag *d);
 /* Continues the resize of a killed instance, which had moved frames from FROM to TO. The caller has adopted
    both rings, and calls step() next. Returns 0; -ENOMEM; or -EBADMSG if there is a gap between the newest
@@ -120,7 +138,11 @@ struct fr_resize *fr_resize_free(struct fr_resize *z);
    the size of a section of the open chunk, because the sections of adopted frames can be larger. */
 size_t fr_history_section_max(const struct fr_history *h);
 
-/* Returns the memfd of the ring; it is borrowed. */
+/* Returns the sequence number of the oldest frame; if there is no frame, of the open chunk. Call this
+   function while no other thread uses the ring. */
+uint64_t fr_history_oldest_seq(const struct fr_history *h);
+
+/* Returns the memfd of the ring; it is borrowed. -1: the ring has another memory. */
 int fr_history_fd(const struct fr_history *h);
 
 size_t fr_history_append_max(const struct fr_history *h); /* at least FR_HISTORY_RUN_MAX */

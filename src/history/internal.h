@@ -24,7 +24,9 @@ struct fr_open_section {
 	uint32_t n; /* number of records; FINISHED_ROUNDs do not count */
 	uint64_t first_ns, last_ns;
 	_Atomic uint64_t *image_fill; /* the copy of FILL in the image header */
-	uint8_t *zstd;		      /* buffer for the compressed section */
+	size_t committed;	      /* number of bytes that the newest commit has, and their crc32c */
+	uint32_t committed_crc;
+	uint8_t *zstd; /* buffer for the compressed section */
 	size_t zstd_bytes;
 };
 
@@ -58,6 +60,7 @@ struct fr_history {
 	uint64_t last_ns;	   /* time of the newest sample that was ever appended */
 	uint64_t chunks_dropped, samples_dropped, sideband_dropped;
 	uint64_t compress_ns;
+	uint64_t commits; /* generation of the newest commit */
 };
 
 #define FR_HISTORY_PAGE 4096u
@@ -71,11 +74,11 @@ int fr_history_populate(struct fr_history *h, uint64_t offset, uint64_t len);
    size. */
 void fr_image_lay_out(struct fr_image_header *ret, uint64_t size);
 
-/* Makes a ring on the memfd FD, whose image has the layout that CONFIG gives. The caller sets up the log and
-   the open chunk. On success, FD belongs to the ring. If FD is -1, makes a new memfd, as fr_history_new()
-   does. */
-int fr_history_make(
-	const struct fr_history_config *config, int fd, struct fr_history **ret, struct fr_diag *d);
+/* Makes a ring. If KEEP is true, the image in the memfd FD or, if FD is -1, in CONFIG->memory has the layout
+   that CONFIG gives, and stays as it is: the caller sets up the log and the open chunk. On success, FD
+   belongs to the ring. If KEEP is false, FD is -1, and the ring is new and empty. */
+int fr_history_make(const struct fr_history_config *config, int fd, bool keep, struct fr_history **ret,
+	struct fr_diag *d);
 
 /* Waits until no seal is going on, and locks H. */
 void fr_history_lock(struct fr_history *h) FR_ACQUIRES(h->lock);
@@ -89,6 +92,16 @@ void fr_history_open_chunk(struct fr_history *h);
 int fr_history_seal_locked(struct fr_history *h) FR_REQUIRES(h->lock);
 /* Removes all records of S. The lock is held, or no other thread has S yet. */
 void fr_open_section_clear(struct fr_open_section *s);
+
+/* commit.c: what survives a crash of the machine (docs/design/25). If the ring is in a memfd, these functions
+   do nothing. The lock is held, or no other thread has H yet, and no seal compresses the open chunk. */
+
+/* Commits the open chunk: writes its new records back to the memory, and then the next commit. */
+void fr_history_commit(struct fr_history *h);
+/* Writes LEN bytes at P back to the memory. */
+void fr_history_write_back(const struct fr_history *h, const void *p, size_t len);
+/* Continues the generations of the commits that the image has. */
+void fr_history_continue_commits(struct fr_history *h);
 
 /* adopt.c; resize.c uses these functions, too. The caller ensures that no other thread has H. */
 

@@ -5,7 +5,7 @@
  * The ring's image: the structures in the memfd, in host byte order. Private to history/. docs/design/22 has
  * the rules by which a reader reads a damaged image, and the order of writes that these rules need.
  *
- *     0                 struct fr_image_header, one page
+ *     0                 struct fr_image_header, struct fr_image_commit[2]: one page
  *     sideband_offset   the open chunk's side-band: raw records, the first sideband_fill bytes
  *     samples_offset    the open chunk's samples: raw records, the first samples_fill bytes
  *     log_offset        the log: frames, and pads, which cover bytes without a frame. Each frame and each pad
@@ -50,7 +50,29 @@ struct fr_image_header {
 static_assert(offsetof(struct fr_image_header, image_bytes) == 16, "layout 1.1");
 static_assert(offsetof(struct fr_image_header, open_seq) == 128, "layout 1.2");
 static_assert(sizeof(struct fr_image_header) == 192, "layout 1");
-static_assert(sizeof(struct fr_image_header) <= FR_IMAGE_HEADER_BYTES, "layout 1");
+
+/* 1.3 Behind the header: two commits, which are written in turns. Only a ring in memory that survives a crash
+   of the machine has them; otherwise they are zeros. A commit says which records of the open chunk have
+   reached the memory. Each commit has a cache line of its own. */
+struct fr_image_commit {
+	uint64_t generation;				 /* 0: no commit */
+	uint64_t open_seq, low_watermark_ns, drained_ns; /* as in the header, at the time of the commit */
+	uint32_t sideband_fill, samples_fill;
+	uint32_t sideband_crc, samples_crc; /* crc32c of the records */
+	uint32_t crc;			    /* crc32c of the bytes before this member */
+	uint32_t reserved[3];
+};
+static_assert(sizeof(struct fr_image_commit) == 64, "layout 1.3");
+#define FR_IMAGE_COMMITS 2u
+static_assert(sizeof(struct fr_image_header) % 64 == 0, "layout 1.3");
+static_assert(sizeof(struct fr_image_header) + FR_IMAGE_COMMITS * sizeof(struct fr_image_commit) <=
+		      FR_IMAGE_HEADER_BYTES,
+	"layout 1");
+
+static inline struct fr_image_commit *fr_image_commits(const struct fr_image_header *i)
+{
+	return (struct fr_image_commit *)(uintptr_t)(i + 1);
+}
 
 /* 2. The head of every entry of the log. An entry is a frame or a pad. A pad has no other fields in its
    header. */

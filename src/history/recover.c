@@ -195,6 +195,46 @@ void fr_recovery_open_chunk(const struct fr_recovery *r, struct fr_recovered_ope
 	ret->samples = ret->samples_len ? r->image + i->samples_offset : NULL;
 }
 
+/* Returns whether the first FILL bytes of a section are in the image, and have the crc of the commit. */
+static bool has_crc(const struct fr_recovery *r, uint64_t offset, uint64_t bytes, uint32_t fill, uint32_t crc)
+{
+	return fill <= bytes && offset <= r->len && fill <= r->len - offset &&
+	       fr_crc32c(0, r->image + offset, fill) == crc;
+}
+
+static bool is_valid_commit(const struct fr_recovery *r, const struct fr_image_commit *c)
+{
+	const struct fr_image_header *i = &r->header;
+
+	return c->generation && c->crc == fr_crc32c(0, c, offsetof(struct fr_image_commit, crc)) &&
+	       has_crc(r, i->sideband_offset, i->sideband_bytes, c->sideband_fill, c->sideband_crc) &&
+	       has_crc(r, i->samples_offset, i->samples_bytes, c->samples_fill, c->samples_crc);
+}
+
+bool fr_recovery_committed_chunk(
+	const struct fr_recovery *r, struct fr_recovered_open *ret, struct fr_image_commit *ret_commit)
+{
+	struct fr_image_commit found[FR_IMAGE_COMMITS], *best = NULL;
+	struct fr_recovery own = *r;
+
+	*ret = (struct fr_recovered_open){0};
+	*ret_commit = (struct fr_image_commit){0};
+	if (!r->stats.header_ok || r->len < FR_IMAGE_HEADER_BYTES)
+		return false;
+	memcpy(found, r->image + sizeof(r->header), sizeof(found));
+	for (unsigned i = 0; i < FR_IMAGE_COMMITS; i++)
+		if (is_valid_commit(r, &found[i]) && (!best || found[i].generation > best->generation))
+			best = &found[i];
+	if (!best)
+		return false;
+	own.header.open_seq = best->open_seq;
+	own.header.sideband_fill = best->sideband_fill;
+	own.header.samples_fill = best->samples_fill;
+	fr_recovery_open_chunk(&own, ret);
+	*ret_commit = *best;
+	return true;
+}
+
 void fr_recovery_stats(const struct fr_recovery *r, struct fr_recovery_stats *ret)
 {
 	*ret = r->stats;

@@ -39,6 +39,12 @@ struct fr_recovered_open {
 	size_t sideband_len, samples_len;
 };
 void fr_recovery_open_chunk(const struct fr_recovery *r, struct fr_recovered_open *ret);
+/* The same for an image in memory that has survived a crash of the machine (docs/design/25): the open chunk
+   of the newest commit whose crcs are right. Sets RET_COMMIT (layout.h) to this commit. Returns false if
+   there is no such commit, and then sets both to zeros. */
+struct fr_image_commit;
+bool fr_recovery_committed_chunk(
+	const struct fr_recovery *r, struct fr_recovered_open *ret, struct fr_image_commit *ret_commit);
 
 struct fr_recovery_stats {
 	uint64_t frames; /* valid frames */

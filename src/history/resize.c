@@ -30,14 +30,6 @@ struct fr_resize {
 	bool has_all; /* the new ring has all frames and the open chunk */
 };
 
-static uint64_t oldest_seq(const struct fr_history *h)
-{
-	uint64_t position = h->arena.tail;
-	struct fr_frame f;
-
-	return fr_arena_next(&h->arena, &position, h->arena.head, &f) ? f.seq : h->seq;
-}
-
 /* Notes in the image of FROM that the frames with a sequence number below SEQ have been evicted or moved.
    Their bytes can still be in pages of FROM, but the adoption of FROM then ignores these frames. */
 static void set_moved(struct fr_history *from, uint64_t seq)
@@ -50,7 +42,7 @@ static void set_moved(struct fr_history *from, uint64_t seq)
 static void begin_to_move(struct fr_resize *z)
 {
 	z->from->arena.pinned_from = 0;
-	set_moved(z->from, oldest_seq(z->from));
+	set_moved(z->from, fr_history_oldest_seq(z->from));
 	z->moving = true;
 }
 
@@ -81,9 +73,12 @@ int fr_resize_begin(struct fr_history *h, uint64_t size_bytes, struct fr_resize 
 	if (is_read)
 		return fr_fail(d, -EBUSY, "try again after the dump has been written",
 			"the ring cannot change its size while a dump is written from it");
+	if (h->config.memory.at)
+		return fr_fail(d, -ENOTSUP,
+			"RingSize= has no effect with RingMemory=", "the ring has the size of its memory");
 	config.size_bytes = size_bytes;
 	config.populate = false;
-	r = fr_history_make(&config, -1, &to, d);
+	r = fr_history_make(&config, -1, false, &to, d);
 	if (r < 0)
 		return r;
 	r = fr_history_populate(to, 0, to->image->log_offset);
@@ -116,7 +111,7 @@ int fr_resize_resume(struct fr_history *from, struct fr_history *to, struct fr_r
 
 	forget_moved(from, to->seq);
 	has_all = from->arena.frames == 0 && (!from_is_open || to->seq > from->seq);
-	if (!has_all && to->arena.frames && oldest_seq(from) != to->seq)
+	if (!has_all && to->arena.frames && fr_history_oldest_seq(from) != to->seq)
 		return -EBADMSG;
 	r = make_resize(from, to, ret);
 	if (r < 0)

@@ -15,6 +15,8 @@ void fr_open_section_clear(struct fr_open_section *s)
 	s->fill = 0;
 	s->n = 0;
 	s->first_ns = s->last_ns = 0;
+	s->committed = 0;
+	s->committed_crc = 0;
 	atomic_store_explicit(s->image_fill, 0, memory_order_release);
 }
 
@@ -54,7 +56,7 @@ static bool put_frame(struct fr_history *h, const struct fr_frame *frame) FR_REQ
 
 	if (!fr_arena_make_room(&h->arena, fr_frame_need(frame), leave))
 		return false;
-	fr_arena_put(&h->arena, frame);
+	fr_history_write_back(h, fr_arena_put(&h->arena, frame), fr_frame_need(frame));
 	fr_open_section_clear(&h->samples);
 	fr_open_section_clear(&h->sideband);
 	fr_history_open_chunk(h);
@@ -99,6 +101,7 @@ int fr_history_seal_locked(struct fr_history *h)
 	fr_lock(&h->lock);
 	h->compress_ns += start_ns;
 	r = put_or_drop(h, r < 0 ? NULL : &frame);
+	fr_history_commit(h);
 	h->sealing = false;
 	fr_cond_broadcast(&h->sealed);
 	return r;

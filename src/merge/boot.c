@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * Checks that all inputs come from one boot. Times of CLOCK_MONOTONIC, process ids and addresses have a
+ * Finds out whether all inputs come from one boot. Times of CLOCK_MONOTONIC, process ids and addresses have a
  * meaning only within one boot of one machine. The sidecar of a dump has the boot id. Without a sidecar, the
  * section CLOCK_DATA has the wall time at which the clock of the file was 0, and the sections HOSTNAME and
  * OSRELEASE identify the machine.
@@ -74,6 +74,49 @@ static bool is_same_boot(const struct fr_input *a, const struct fr_input *b)
 		return true;
 	return !__builtin_sub_overflow(a->clock_offset_ns, b->clock_offset_ns, &step) &&
 	       step <= CLOCK_STEP_NS && step >= -CLOCK_STEP_NS;
+}
+
+/* Returns an input of the running boot. If there is none, returns an input of the boot that began last; NULL
+   if no input has a clock. */
+static const struct fr_input *find_newest(const struct fr_inputs *in)
+{
+	const struct fr_input *newest = NULL;
+	sd_id128_t running;
+
+	if (sd_id128_get_boot(&running) < 0)
+		running = SD_ID128_NULL;
+	for (size_t i = 0; i < in->n; i++) {
+		const struct fr_input *one = &in->v[i];
+
+		if (!sd_id128_is_null(running) && sd_id128_equal(one->boot_id, running))
+			return one;
+		if (one->has_clock && (!newest || one->clock_offset_ns > newest->clock_offset_ns))
+			newest = one;
+	}
+	return newest;
+}
+
+void fr_inputs_leave_older_boots(const struct fr_merge_options *o, struct fr_inputs *in)
+{
+	const struct fr_input *at = find_newest(in);
+	const struct fr_input newest = at ? *at : (struct fr_input){0};
+	size_t kept = 0;
+	char boot[256];
+
+	if (!at)
+		return;
+	for (size_t i = 0; i < in->n; i++) {
+		if (!in->v[i].found || is_same_boot(&in->v[i], &newest)) {
+			in->v[kept++] = in->v[i];
+			continue;
+		}
+		describe_boot(&in->v[i], boot);
+		fr_merge_warn(o, "%s is of another boot. The file is not merged, and not removed: %s",
+			in->v[i].path, boot);
+		in->bytes -= in->v[i].size;
+		fr_input_deinit(&in->v[i]);
+	}
+	in->n = kept;
 }
 
 int fr_inputs_check_boot(const struct fr_inputs *in, struct fr_diag *d)

@@ -171,7 +171,7 @@ static int examine(struct fr_input *in, struct fr_diag *d)
 	return 0;
 }
 
-static void input_deinit(struct fr_input *in)
+void fr_input_deinit(struct fr_input *in)
 {
 	fr_reader_free(in->reader);
 	fr_session_deinit(&in->head);
@@ -227,7 +227,7 @@ static int open_all(const struct fr_merge_options *o, struct fr_inputs *in, stru
 		in->v[kept] = one;
 		r = open_input(o, in, kept, d);
 		if (r == 0) {
-			input_deinit(&in->v[kept]);
+			fr_input_deinit(&in->v[kept]);
 		} else {
 			in->bytes += in->v[kept].size;
 			kept++;
@@ -267,7 +267,7 @@ void fr_inputs_read_ahead(struct fr_inputs *in)
 void fr_inputs_deinit(struct fr_inputs *in)
 {
 	for (size_t i = 0; i < in->n; i++)
-		input_deinit(&in->v[i]);
+		fr_input_deinit(&in->v[i]);
 	free(in->v);
 	*in = (struct fr_inputs){0};
 }

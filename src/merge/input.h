@@ -59,8 +59,12 @@ int fr_inputs_open(const struct fr_merge_options *options, struct fr_inputs *ret
 /* Makes the readers read ahead, within one limit of memory for all inputs together. */
 void fr_inputs_read_ahead(struct fr_inputs *in);
 void fr_inputs_deinit(struct fr_inputs *in);
+void fr_input_deinit(struct fr_input *in);
 
-/* In boot.c. Checks that all inputs come from one boot. Returns 0; or -EXDEV, with a message in D that names
+/* In boot.c. Removes from IN the files of the directory that are of an older boot than the newest file, and
+   warns about them: a crash of the machine leaves such files. */
+void fr_inputs_leave_older_boots(const struct fr_merge_options *o, struct fr_inputs *in);
+/* Checks that all inputs come from one boot. Returns 0; or -EXDEV, with a message in D that names
    two boots and a file of each boot. */
 int fr_inputs_check_boot(const struct fr_inputs *in, struct fr_diag *d);
 /* Sets boot_id, has_clock, clock_ns and clock_offset_ns of an input. */

@@ -381,6 +381,7 @@ static int merge_inputs(struct merge *m, struct fr_diag *d)
 		r = fr_inputs_open(m->options, &m->inputs, d);
 	if (r < 0)
 		return r;
+	fr_inputs_leave_older_boots(m->options, &m->inputs);
 	m->output.gid = find_common_group(&m->inputs);
 	m->report.n_inputs = m->inputs.n;
 	m->report.n_unusable = m->inputs.n_unusable;

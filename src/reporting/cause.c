@@ -28,9 +28,9 @@ static void add_process(cJSON *o, const struct fr_cause *c, uid_t uid)
 		cJSON_AddNumberToObject(o, "cpu", c->cpu);
 }
 
-cJSON *fr_cause_json(const struct fr_cause *c, uid_t uid)
+cJSON *fr_cause_json(const struct fr_cause *c, uid_t uid, const struct fr_clock_pair *clock)
 {
-	const struct fr_clock_pair pair = fr_clock_pair_now();
+	const struct fr_clock_pair pair = clock ? *clock : fr_clock_pair_now();
 	cJSON *o = cJSON_CreateObject();
 
 	if (!o)
@@ -83,9 +83,10 @@ unsigned fr_cause_fields(const cJSON *cause, struct fr_log_field fields[static F
 	return n;
 }
 
-cJSON *fr_cause_new_meta(const struct fr_cause *first, uid_t uid, const char *boot_id)
+cJSON *fr_cause_new_meta(
+	const struct fr_cause *first, uid_t uid, const char *boot_id, const struct fr_clock_pair *clock)
 {
-	cJSON *meta = cJSON_CreateObject(), *cause = fr_cause_json(first, uid), *causes;
+	cJSON *meta = cJSON_CreateObject(), *cause = fr_cause_json(first, uid, clock), *causes;
 
 	if (!cause || !cJSON_AddItemToObject(meta, "cause", cause)) {
 		cJSON_Delete(cause);

@@ -77,9 +77,25 @@ static cJSON *add_loss(cJSON *array, enum fr_loss cause, const char *event, int 
 	return o;
 }
 
+/* Adds losses that belong to no event. */
+static void add_losses(cJSON *array, const uint64_t lost[static _FR_LOSS_MAX], uint64_t gaps_ns)
+{
+	for (int i = 0; i < _FR_LOSS_MAX; i++) {
+		cJSON *loss = add_loss(array, i, NULL, -1, lost[i]);
+
+		if (loss && i == FR_LOSS_RESTART)
+			cJSON_AddNumberToObject(loss, "seconds", (double)gaps_ns / 1e9);
+	}
+}
+
+void fr_losses_add_sums_json(const uint64_t lost[static _FR_LOSS_MAX], uint64_t gaps_ns, cJSON *meta)
+{
+	add_losses(cJSON_AddArrayToObject(meta, "losses"), lost, gaps_ns);
+}
+
 void fr_losses_add_json(const struct fr_loss_counters *c, uint64_t gaps_ns, cJSON *meta)
 {
-	cJSON *array = cJSON_AddArrayToObject(meta, "losses"), *loss;
+	cJSON *array = cJSON_AddArrayToObject(meta, "losses");
 	uint64_t common[_FR_LOSS_MAX] = {0};
 	struct fr_counter counter;
 
@@ -91,9 +107,5 @@ void fr_losses_add_json(const struct fr_loss_counters *c, uint64_t gaps_ns, cJSO
 					fr_capture_cpu_number(c->capture, cpu), counter.lost[i]);
 		}
 	add_common(c, common);
-	for (int i = 0; i < _FR_LOSS_MAX; i++) {
-		loss = add_loss(array, i, NULL, -1, common[i]);
-		if (loss && i == FR_LOSS_RESTART)
-			cJSON_AddNumberToObject(loss, "seconds", (double)gaps_ns / 1e9);
-	}
+	add_losses(array, common, gaps_ns);
 }

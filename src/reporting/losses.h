@@ -31,3 +31,5 @@ uint64_t fr_losses_total(const struct fr_loss_counters *c);
    "event" and no "cpu". GAPS_NS is the time that was not recorded because of restarts. The loss with the
    cause "restart" has this time as "seconds". */
 void fr_losses_add_json(const struct fr_loss_counters *c, uint64_t gaps_ns, cJSON *meta);
+/* The same for sums (see fr_losses_sum()), of which no event and no CPU is known. */
+void fr_losses_add_sums_json(const uint64_t lost[static _FR_LOSS_MAX], uint64_t gaps_ns, cJSON *meta);

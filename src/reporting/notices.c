@@ -52,6 +52,14 @@ void fr_status_add_notices(const struct fr_view *v, cJSON *status)
 	if (v->ring_kept->code)
 		fr_json_add_line(notices, "RingSize= is not what was asked for: %s%s%s", v->ring_kept->what,
 			v->ring_kept->hint[0] ? ": " : "", v->ring_kept->hint);
+	if (v->no_memory->code)
+		fr_json_add_line(notices,
+			"RingMemory= is not used, so a crash of the machine loses the ring: %s%s%s",
+			v->no_memory->what, v->no_memory->hint[0] ? ": " : "", v->no_memory->hint);
+	if (v->tail.checkpoints_failed || v->tail.sections_lost)
+		fr_json_add_line(notices,
+			"the processes of this machine do not fit into RingMemory=: after a crash, some have "
+			"no names; give a larger memory");
 	add_sideband(&v->sideband, notices);
 	if (v->handover->refused[0])
 		fr_json_add_line(

@@ -70,6 +70,23 @@ static void add_objects(const struct fr_view *v, cJSON *status)
 		cJSON_AddStringToObject(o, "error", strerror(s->last_errno));
 }
 
+/* Adds what a crash of the machine leaves. */
+static void add_memory(const struct fr_view *v, cJSON *ring)
+{
+	const struct fr_tail_stats *t = &v->tail;
+	cJSON *o;
+
+	if (!v->ring_memory)
+		return;
+	o = cJSON_AddObjectToObject(ring, "memory");
+	cJSON_AddStringToObject(o, "path", v->ring_memory);
+	cJSON_AddBoolToObject(o, "survives_crash", v->ring_survives);
+	add_seconds(o, "longest_loss_s", v->ring_period_ns);
+	FR_JSON_ADD_NUMBERS(o, {"checkpoints", t->checkpoints}, {"checkpoint_bytes", t->checkpoint_bytes},
+		{"checkpoint_max", t->slot_bytes}, {"checkpoints_failed", t->checkpoints_failed},
+		{"sections_lost", t->sections_lost});
+}
+
 static void add_ring(const struct fr_view *v, cJSON *status)
 {
 	cJSON *o = cJSON_AddObjectToObject(status, "ring");
@@ -83,6 +100,7 @@ static void add_ring(const struct fr_view *v, cJSON *status)
 		o, "compression", s->used_bytes ? (double)s->raw_bytes / (double)s->used_bytes : 0);
 	add_seconds(o, "span_s", s->last_ns - s->first_ns);
 	add_seconds(o, "compress_s", s->compress_ns);
+	add_memory(v, o);
 }
 
 static void add_sideband(const struct fr_view *v, cJSON *status)

@@ -133,7 +133,7 @@ cJSON *fr_decision_json(const struct fr_decision *d)
 		cJSON_AddStringToObject(o, "file", d->file);
 	fr_json_add_u64(o, "repeats", d->repeats);
 	fr_json_add_u64(o, "last_age_ns", now_ns > d->last_ns ? now_ns - d->last_ns : 0);
-	cJSON_AddItemToObject(o, "cause", fr_cause_json(&d->cause, (uid_t)-1));
+	cJSON_AddItemToObject(o, "cause", fr_cause_json(&d->cause, (uid_t)-1, NULL));
 	return o;
 }
 
@@ -160,7 +160,7 @@ void fr_decision_log_suppressed(const struct fr_decision *d)
 {
 	char text[2 * FR_CAUSE_TEXT_SIZE + 2 * FR_CAUSE_VALUE_SIZE + 64];
 	struct fr_log_field fields[FR_CAUSE_FIELDS + 1];
-	cJSON *cause = fr_cause_json(&d->cause, (uid_t)-1);
+	cJSON *cause = fr_cause_json(&d->cause, (uid_t)-1, NULL);
 	struct fr_cause_field_texts texts;
 	unsigned n = fr_cause_fields(cause, fields, &texts);
 

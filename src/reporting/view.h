@@ -11,6 +11,7 @@
 #include "base/diag.h"
 #include "base/loss.h"
 #include "capture/capture.h"
+#include "crashmem/tail.h"
 #include "dumper/collector.h"
 #include "dumper/dumper.h"
 #include "handover/handover.h"
@@ -37,6 +38,10 @@ struct fr_view {
 	const struct fr_frequency *frequency;
 	uint64_t lost[_FR_LOSS_MAX];
 	struct fr_history_stats ring;
+	const char *ring_memory;   /* RingMemory=; NULL: the ring is in a memfd */
+	bool ring_survives;	   /* `ring_memory` survives a crash of the machine */
+	struct fr_tail_stats tail; /* only with RingMemory= */
+	uint64_t ring_period_ns;   /* the longest time between two rounds */
 	struct fr_tracker_stats sideband;
 	struct fr_dumper_stats dumper;
 	const struct fr_counters *counters;
@@ -59,6 +64,7 @@ struct fr_view {
 	   is no such problem. */
 	const struct fr_diag *refused;	      /* why the configuration in the files is not in force */
 	const struct fr_diag *ring_kept;      /* RingSize= */
+	const struct fr_diag *no_memory;      /* RingMemory= */
 	const struct fr_diag *no_collector;   /* CacheObjects= */
 	pid_t disturbed_pid;		      /* see struct fr_recording */
 	const char *notices[FR_VIEW_NOTICES]; /* notices of other parts; NULL: none */

@@ -9,6 +9,7 @@
  *                   { u32 offset; u8 len; u8 bytes[len] } …
  *     bit 1         the crcs of all headers are corrected, so that the headers are accepted
  *     bit 2         the ring is adopted in another size
+ *     bit 3         the image is in memory that has survived a crash of the machine
  *
  * The target checks that the frames are in order and within the image, and that an instance can record into
  * an adopted ring and another instance can adopt it again.
@@ -61,17 +62,20 @@ static void fill(struct fr_history *h, unsigned runs)
 	}
 }
 
+static void write_back(const void *p, size_t len)
+{
+}
+
 static const uint8_t *get_whole_ring(void)
 {
 	static uint8_t image[SIZE];
-	const struct fr_history_config config = {.size_bytes = SIZE, .level = 1};
+	const struct fr_history_config config = {.memory = {image, SIZE, write_back}, .level = 1};
 	struct fr_history *h;
 
 	if (((struct fr_image_header *)image)->magic)
 		return image;
 	check(fr_history_new(&config, &h, NULL) == 0);
 	fill(h, 400);
-	memcpy(image, h->map, SIZE);
 	fr_history_free(h);
 	return image;
 }
@@ -97,6 +101,11 @@ static void correct_crcs(uint8_t *image)
 
 	i->constant_crc = fr_crc32c(0, &i->image_bytes,
 		offsetof(struct fr_image_header, open_seq) - offsetof(struct fr_image_header, image_bytes));
+	for (unsigned n = 0; n < FR_IMAGE_COMMITS; n++) {
+		struct fr_image_commit *c = &fr_image_commits(i)[n];
+
+		c->crc = fr_crc32c(0, c, offsetof(struct fr_image_commit, crc));
+	}
 	for (size_t at = 0; at + sizeof(struct fr_frame_header) <= SIZE; at += FR_FRAME_ALIGN) {
 		struct fr_frame_header *f = (struct fr_frame_header *)(image + at);
 		uint64_t len = (uint64_t)f->sideband_len + f->samples_len;
@@ -191,6 +200,27 @@ static void adopt(const uint8_t *image, uint64_t size)
 	fr_history_free(next);
 }
 
+static void adopt_crashed(uint8_t *image)
+{
+	const struct fr_history_config config = {
+		.memory = {image, SIZE, write_back}, .level = 1, .crashed = true};
+	struct fr_history_adopted what, again;
+	struct fr_history *h, *next;
+	struct fr_diag d = {0};
+
+	if (fr_history_adopt(&config, -1, &h, &what, &d) < 0) {
+		check(d.what[0]);
+		return;
+	}
+	read_ring(h, what.frames);
+	fill(h, 20);
+	fr_history_free(h);
+	check(fr_history_adopt(&config, -1, &next, &again, NULL) == 0);
+	read_ring(next, again.frames);
+	check(again.frames > 0);
+	fr_history_free(next);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	uint8_t *image;
@@ -204,7 +234,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		apply_patches(image, data + 1, size - 1);
 		if (data[0] & 2)
 			correct_crcs(image);
-		adopt(image, data[0] & 4 ? 3 * SIZE : SIZE);
+		if (data[0] & 8)
+			adopt_crashed(image);
+		else
+			adopt(image, data[0] & 4 ? 3 * SIZE : SIZE);
 	} else {
 		memcpy(image, data + 1, size - 1);
 		recover(image, size - 1);

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #define HEADER(field) ((uint32_t)offsetof(struct fr_image_header, field))
+#define COMMIT(member) ((uint32_t)(sizeof(struct fr_image_header) + offsetof(struct fr_image_commit, member)))
 
 static int write_seed(const char *name, const struct fr_buf *b)
 {
@@ -61,6 +62,10 @@ static int write_patches(void)
 	       write_patch("fill", 1, HEADER(samples_fill), UINT64_MAX) |
 	       write_patch("low_watermark", 5, HEADER(open_low_watermark_ns), UINT64_MAX) |
 	       write_patch("record", 1, (uint32_t)i.samples_offset, UINT64_MAX) |
+	       write_patch("crashed", 9, UINT32_MAX, 0) |
+	       write_patch("crashed-open-seq", 11, COMMIT(open_seq), 1ULL << 63) |
+	       write_patch("crashed-fill", 11, COMMIT(sideband_fill), UINT64_MAX) |
+	       write_patch("crashed-record", 9, (uint32_t)i.samples_offset, UINT64_MAX) |
 	       write_patch("frame-torn", 1, log, 0) | write_patch("frame-size", 3, frame, UINT64_MAX) |
 	       write_patch("frame-seq", 3, log + (uint32_t)offsetof(struct fr_entry, seq), UINT64_MAX);
 }

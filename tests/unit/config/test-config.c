@@ -77,6 +77,8 @@ static const struct value values[] = {
 	{"Recorder", "CPUs", "0-3,8", RECORDER(cpus), 0, "0-3,8"},
 	{"Recorder", "CGroup", "system.slice", RECORDER(cgroup), 0, "system.slice"},
 	{"Recorder", "RingSize", "128M", RECORDER(ring_bytes), 128 * MIB, NULL},
+	{"Recorder", "RingMemory", "/dev/x", RECORDER(ring_memory), 0, "/dev/x"},
+	{"Recorder", "RingMemory", "no", RECORDER(ring_memory), 0, ""},
 	{"Recorder", "KernelBuffer", "3M", RECORDER(kernel_buffer_bytes), 4 * MIB, NULL},
 	{"Recorder", "KernelBuildIDs", "no", RECORDER(kernel_build_ids), FR_BUILD_IDS_NO, NULL},
 	{"Recorder", "KernelBuildIDs", "yes", RECORDER(kernel_build_ids), FR_BUILD_IDS_YES, NULL},
@@ -200,11 +202,11 @@ TEST(a_reload_copies_live_keys_and_names_keys_that_wait)
 	read_valid(&now, "[Recorder]\n");
 	read_valid(&fresh,
 		"[Recorder]\nDirectory=/x\nControlSocket=no\nGroup=g\nCompressionLevel=2\nAuxiliaryMax=1\n"
-		"AuxiliaryMaxAge=1\nMetricsListen=[::1]:1\nLogLevel=err\nRingSize=1M\n[Trigger t]\nEvery=1h\n"
+		"AuxiliaryMaxAge=1\nMetricsListen=[::1]:1\nRingMemory=/m\nLogLevel=err\nRingSize=1M\n[Trigger t]\nEvery=1h\n"
 		"[Dump]\nCacheObjects=yes\nCacheObjectMax=1\nWindow=5s\n");
 	assert_true(fr_config_has_same_recording(&now, &fresh));
 	assert_int_equal(fr_config_restart_keys(&now, &fresh, names), FR_CONFIG_RESTART_KEYS);
-	assert_string_equal(names[0], "AuxiliaryMax");
+	assert_string_equal(names[0], "RingMemory");
 	fr_config_copy_live_keys(&now, &fresh);
 	assert_int_equal(now.log_level, LOG_ERR);
 	assert_int_equal(now.window_ns, 5 * SECOND);
@@ -314,6 +316,7 @@ static const struct {
 		{"0", "1000001", "-1", "1.5", "x"}},
 	{"Recorder", "CPUs", "a list of CPUs", "0-3,8", {"a", "3-1", "1,", "8192"}},
 	{"Recorder", "RingSize", "a size", "64M", {"lots", "-1", "1Q", "auto"}},
+	{"Recorder", "RingMemory", "an absolute path", "begins with /", {"mem", "yes"}},
 	{"Recorder", "KernelBuffer", "a size from one page to 1G", "auto", {"0", "2T", "x"}},
 	{"Recorder", "SidebandBuffer", "a size from one page to 1G", "512K", {"0", "2T", "auto"}},
 	{"Recorder", "KernelBuildIDs", "yes, no or auto", "auto", {"maybe"}},

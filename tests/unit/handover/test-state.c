@@ -18,6 +18,9 @@ static void make(struct fr_state *s, unsigned n_events, unsigned n_ids, uint64_t
 		.boot_id = "0123456789abcdef0123456789abcdef",
 		.restarts = salt,
 		.counters.next_job_id = 7,
+		.memory = "/dev/flightrec_mem",
+		.clock = {salt, salt + 1},
+		.period_ns = 50,
 		.gap_ns = 123456789,
 		.lost = {1, 2, 3}};
 	for (unsigned e = 0; e < n_events; e++) {
@@ -32,6 +35,7 @@ static void make(struct fr_state *s, unsigned n_events, unsigned n_ids, uint64_t
 			assert_int_equal(fr_event_desc_add_id(desc, 1000 * e + i + 1), 0);
 	}
 	assert_int_equal(fr_buf_append(&s->session.features[FR_FEATURE_TRACING_DATA], "tracing", 7), 0);
+	assert_int_equal(fr_buf_append(&s->session.features[FR_FEATURE_OSRELEASE], "6.1.0", 6), 0);
 	assert_int_equal(fr_buf_append(&s->config, "[Recorder]", 10), 0);
 }
 
@@ -49,8 +53,12 @@ static void assert_same(const struct fr_state *a, const struct fr_state *b)
 		assert_int_equal(p->n_ids, q->n_ids);
 		assert_memory_equal(p->ids, q->ids, p->n_ids * sizeof(*p->ids));
 	}
-	assert_int_equal(a->session.features[FR_FEATURE_TRACING_DATA].len,
-		b->session.features[FR_FEATURE_TRACING_DATA].len);
+	for (int f = 0; f < _FR_FEATURE_MAX; f++) {
+		assert_int_equal(a->session.features[f].len, b->session.features[f].len);
+		if (a->session.features[f].len)
+			assert_memory_equal(a->session.features[f].data, b->session.features[f].data,
+				a->session.features[f].len);
+	}
 	assert_int_equal(a->config.len, b->config.len);
 	assert_memory_equal(a->config.data, b->config.data, a->config.len);
 	x.session = y.session = (struct fr_session){0};

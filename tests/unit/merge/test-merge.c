@@ -134,7 +134,25 @@ TEST(state_is_left_out_if_another_file_covers_its_time)
 	}
 }
 
-TEST(files_of_two_boots_are_refused)
+/* Merges A and B, named by their paths. */
+static int merge_named(struct scene *s)
+{
+	const char *const files[] = {scene_path(s, A), scene_path(s, B)};
+	const char *directory = s->options.directory;
+	int r;
+
+	s->options.directory = NULL;
+	s->options.files = files;
+	s->options.n_files = 2;
+	s->options.output = scene_path(s, "perf.data");
+	r = scene_merge(s);
+	s->options.directory = directory;
+	s->options.n_files = 0;
+	s->options.output = NULL;
+	return r;
+}
+
+TEST(named_files_of_two_boots_are_refused)
 {
 	static const char *const words[] = {"11111111111111111111111111111111", BOOT_2, A, B};
 	struct scene *s = *state;
@@ -143,19 +161,19 @@ TEST(files_of_two_boots_are_refused)
 	write_sidecar(s, A, BOOT_1, "");
 	write_sample(s, B, 150, 250);
 	write_sidecar(s, B, BOOT_2, "");
-	assert_int_equal(scene_merge(s), -EXDEV);
+	assert_int_equal(merge_named(s), -EXDEV);
 	for (size_t i = 0; i < FR_ARRAY_SIZE(words); i++)
 		assert_non_null(strstr(s->diag.what, words[i]));
 	assert_int_equal(scene_entries(s), 4);
 
 	/* Without a boot id, the merge compares the differences between wall clock and monotonic clock. */
 	unlink(scene_path(s, A ".json"));
-	assert_int_equal(scene_merge(s), 0);
+	assert_int_equal(merge_named(s), 0);
 	assert_false(scene_has(s, B ".json"));
 	write_sample(s, A, 100, 200);
 	scene_use_session(s, SCENE_ID + 10, 1800000000);
 	write_sample(s, B, 100, 200);
-	assert_int_equal(scene_merge(s), -EXDEV);
+	assert_int_equal(merge_named(s), -EXDEV);
 	assert_non_null(strstr(s->diag.what, "2023-11-14T"));
 	assert_non_null(strstr(s->diag.what, "2027-01-15T"));
 
@@ -163,7 +181,25 @@ TEST(files_of_two_boots_are_refused)
 	   clock. */
 	write_sidecar(s, A, BOOT_1, "");
 	write_sidecar(s, B, BOOT_1, "");
+	assert_int_equal(merge_named(s), 0);
+}
+
+TEST(of_a_directory_only_the_newest_boot_is_merged)
+{
+	struct scene *s = *state;
+
+	write_sample(s, A, 100, 200);
+	write_sidecar(s, A, BOOT_1, "");
+	scene_use_session(s, SCENE_ID + 10, 1800000000);
+	write_sample(s, B, 100, 150);
+	write_sidecar(s, B, BOOT_2, "");
 	assert_int_equal(scene_merge(s), 0);
+	assert_int_equal(s->report.n_inputs, 1);
+	assert_int_equal(s->report.n_unusable, 0);
+	assert_int_equal(s->report.samples, 50);
+	assert_non_null(strstr(s->warned, A " is of another boot"));
+	assert_true(scene_has(s, A) && scene_has(s, A ".json"));
+	assert_false(scene_has(s, B));
 }
 
 TEST(older_output_is_renamed)

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "flightrecd/ring_memory.h"
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/units.h"
+#include "crashmem/crashmem.h"
+#include "rescue/rescue.h"
+#include "rescue/symbols.h"
+
+#include <errno.h>
+#include <string.h>
+
+static void log_rescued(struct fr_daemon *m, const struct fr_rescued *r)
+{
+	char bytes[FR_UNIT_SIZE];
+	const struct fr_log_field fields[] = {
+		{"FLIGHTREC_FILE", r->dump.name},
+		{"FLIGHTREC_TRIGGER", r->cause.trigger},
+		{"FLIGHTREC_REASON", r->cause.reason},
+	};
+
+	fr_log_struct(LOG_NOTICE, FR_MSG_RESCUED, fields, FR_ARRAY_SIZE(fields),
+		"wrote %s/%s of %s, %llu samples, from the ring that %s: %s", m->config->directory,
+		r->dump.name, fr_size_format(r->dump.bytes, bytes), (unsigned long long)r->dump.samples,
+		strcmp(r->cause.trigger, FR_RESCUE_TRIGGER) == 0 ? "has survived a crash of the machine"
+								 : "a killed recorder has left",
+		r->cause.reason);
+	if (r->symbols_error < 0)
+		fr_log(LOG_WARNING, "the symbols of the kernel of %s could not be written: %s", r->dump.name,
+			strerror(-r->symbols_error));
+}
+
+/* Makes a dump of what is in MEMORY. Returns 0, or 1 if nothing in it can be read: MEMORY can be used again.
+   Returns a negative errno if the dump could not be written, with a message in D. */
+static int rescue(struct fr_daemon *m, struct fr_crashmem *memory, const char *path, struct fr_diag *d)
+{
+	const struct fr_rescue_config config = {
+		.dirfd = m->dirfd,
+		.gid = m->gid,
+		.limits = &m->config->retention,
+		.boot_id = m->boot_id,
+		.path = path,
+		.compress = m->config->dump_compress,
+		.level = m->config->compression_level,
+		.writer = {.block_bytes = m->config->block_bytes, .depth = m->config->queue_depth},
+	};
+	_cleanup_(fr_rescued_deinit) struct fr_rescued rescued = {0};
+	int r = fr_rescue(memory, &config, &rescued, d);
+
+	if (r == 0) {
+		m->counters.dumps_done++;
+		log_rescued(m, &rescued);
+	} else if (r > 0) {
+		fr_log(LOG_WARNING, "the history of a crash is lost: %s", d->what);
+		*d = (struct fr_diag){0};
+	}
+	return r;
+}
+
+/* The previous instance of this service had its ring in a memory that the configuration no longer names. */
+static void rescue_previous(struct fr_daemon *m)
+{
+	_cleanup_crashmem_ struct fr_crashmem *memory = NULL;
+	const char *path = m->handover.state.memory;
+	struct fr_diag d = {0};
+	int r;
+
+	if (!m->handover.in_memory || strcmp(path, m->config->ring_memory) == 0)
+		return;
+	r = fr_crashmem_open(path, 0, &memory, &d);
+	if (r == 0 && fr_crashmem_look(memory, m->boot_id) != FR_CRASHMEM_SAME_BOOT)
+		r = fr_fail(&d, -EBADMSG, NULL, "its memory %s has another content now", path);
+	else if (r == 0)
+		r = rescue(m, memory, path, &d);
+	if (r < 0) {
+		fr_handover_refuse(&m->handover, d.what);
+		return;
+	}
+	fr_crashmem_close(memory);
+	m->handover.in_memory = false;
+}
+
+/* Returns 0 if MEMORY can be used: it has the ring of the previous instance, or it is formatted. */
+static int prepare(
+	struct fr_daemon *m, struct fr_crashmem *memory, fr_memory_progress progress, struct fr_diag *d)
+{
+	const enum fr_crashmem_content content = fr_crashmem_look(memory, m->boot_id);
+
+	if (content == FR_CRASHMEM_SAME_BOOT && m->handover.in_memory)
+		return 0;
+	if (content == FR_CRASHMEM_DAMAGED)
+		fr_log(LOG_WARNING,
+			"%s has the ring of another version, or is damaged, and is formatted again",
+			m->config->ring_memory);
+	if (content == FR_CRASHMEM_SAME_BOOT || content == FR_CRASHMEM_OTHER_BOOT) {
+		progress(m, "writes the ring that survived a crash to a dump");
+		if (rescue(m, memory, m->config->ring_memory, d) < 0)
+			return d->code;
+	}
+	if (m->handover.in_memory)
+		fr_handover_refuse(&m->handover, "its memory has another content now");
+	fr_crashmem_format(memory, m->boot_id);
+	return 0;
+}
+
+static void store_symbols(struct fr_daemon *m)
+{
+	struct fr_diag d = {0};
+
+	if (fr_rescue_symbols_store(m->memory, NULL, &d) != FR_RESCUE_STORED_ALL)
+		fr_log_diag(LOG_NOTICE, &d, d.code);
+}
+
+int fr_daemon_open_memory(struct fr_daemon *m, fr_memory_progress progress, struct fr_diag *d)
+{
+	_cleanup_crashmem_ struct fr_crashmem *memory = NULL;
+	struct fr_diag why = {0};
+	int r;
+
+	m->no_memory = (struct fr_diag){0};
+	rescue_previous(m);
+	if (!*m->config->ring_memory)
+		return 0;
+	progress(m, "opens the memory of the ring");
+	r = fr_crashmem_open(m->config->ring_memory, m->config->ring_bytes, &memory, &why);
+	if (r == 0)
+		r = prepare(m, memory, progress, &why);
+	if (r == -ENOMEM)
+		return fr_fail_errno(d, r, NULL, "cannot use %s", m->config->ring_memory);
+	if (r < 0) {
+		if (m->handover.in_memory)
+			fr_handover_refuse(&m->handover, why.what);
+		m->no_memory = why;
+		fr_log_struct(LOG_WARNING, FR_MSG_DEGRADED, NULL, 0,
+			"RingMemory= is not used, so a crash of the machine loses the ring: %s%s%s", why.what,
+			why.hint[0] ? "; " : "", why.hint);
+		return 0;
+	}
+	m->memory = TAKE_PTR(memory);
+	fr_handover_use_memory(&m->handover, m->memory);
+	progress(m, "stores the symbols of the kernel");
+	store_symbols(m);
+	return 0;
+}
+
+struct fr_history_memory fr_daemon_ring_memory(const struct fr_daemon *m)
+{
+	struct fr_history_memory ret = {0};
+
+	if (!m->memory)
+		return ret;
+	ret.at = fr_crashmem_area(m->memory, FLIGHTREC_CRASHMEM_AREA_RING, &ret.bytes);
+	ret.write_back = fr_crashmem_write_back;
+	return ret;
+}
+
+int fr_daemon_open_tail(struct fr_daemon *m, struct fr_diag *d)
+{
+	int r = -EBADMSG;
+
+	if (!m->memory)
+		return 0;
+	if (m->handover.adopted && m->handover.history.in_place)
+		r = fr_tail_adopt(m->memory, fr_history_oldest_seq(m->history) - 1, &m->tail);
+	if (r == -EBADMSG)
+		r = fr_tail_new(m->memory, &m->tail);
+	return r < 0 ? fr_fail_errno(d, r, NULL, "cannot keep the processes in %s", m->config->ring_memory)
+		     : 0;
+}
+
+void fr_daemon_end_memory(struct fr_daemon *m)
+{
+	const bool continues = m->stop == FR_STOP_CLEAN && m->handover.on;
+
+	if (m->memory && !continues)
+		fr_crashmem_close(m->memory);
+}
+
+void fr_daemon_close_memory(struct fr_daemon *m)
+{
+	m->tail = fr_tail_free(m->tail);
+	m->memory = fr_crashmem_free(m->memory);
+}
