@@ -75,25 +75,72 @@ def shown(output):
     return json.loads(output.splitlines()[-1])
 
 
-@EACH
-def test_a_panic_leaves_a_record(boot):
-    found = shown(boot().run(crash_script("exec sh -c 'echo c >/proc/sysrq-trigger'")))
-    assert found["content"] == "other-boot" and found["right"] == 1
+FORMAT = f"frtest-crashmem format {MEMORY} >/dev/null || exit 1"
+PANIC = "exec sh -c 'echo c >/proc/sysrq-trigger'"
+OOPS = "insmod /share/flightrec_crash.ko kind=oops"
+ON_OOPS = "echo 1 >/proc/sys/kernel/panic_on_oops"
+
+
+def chain(vm, *steps):
+    """Runs one step in each boot; each step ends the boot. Returns what is in the memory after each step, at the next boot."""
+    cases = "".join(f"{number}) touch /share/found.last; {step}; sleep 60; exit 1;;\n" for number, step in enumerate(steps))
+    vm.run(f"""
+        {LOAD} || exit 1
+        n=$(ls /share/found.[0-9]* 2>/dev/null | wc -l)
+        [ ! -e /share/found.last ] || frtest-crashmem show {MEMORY} >/share/found.$n
+        case $(ls /share/found.[0-9]* 2>/dev/null | wc -l) in
+        {cases}
+        esac""")
+    return [json.loads((vm.share / f"found.{number}").read_text()) for number in range(len(steps))]
+
+
+def check_panic(found, reason, comm):
     record = found["record"]
-    assert record["kind"] == "panic" and record["reason"] == "sysrq triggered crash" and record["comm"] == "sh"
-    assert any("sysrq triggered crash" in line for line in record["log"])
+    assert found["content"] == "other-boot" and found["right"] == 1
+    assert record["kind"] == "panic" and record["reason"] == reason and record["comm"] == comm
+    assert 0 < record["monotonic_ns"] < 600e9
     assert len(record["stack"]) > 3 and all(address.startswith("0xffffffff") for address in record["stack"])
-    assert 0 < record["monotonic_ns"] < 600e9 and record["user_registers"]["rip"] != "0x0"
+    assert any(reason.split(" (")[0] in line for line in record["log"])
+    return record
+
+
+def check_oops(record):
+    assert int(record["registers"]["rip"], 16) > 0xffffffffc0000000 and "user_registers" not in record
+    assert any("flightrec_crash_here" in line for line in record["log"])
+
+
+@EACH
+def test_panics_leave_a_record(boot):
+    panic, oops = chain(boot(), f"{FORMAT}; {PANIC}", f"{FORMAT}; {ON_OOPS}; {OOPS}")
+    record = check_panic(panic, "sysrq triggered crash", "sh")
+    assert record["user_registers"]["rip"] != "0x0" and "registers" not in record
+    check_oops(check_panic(oops, "Fatal exception (Oops)", "insmod"))
 
 
 @OLDEST
-def test_a_reset_leaves_the_memory_without_a_record(boot):
-    vm = boot()
-    vm.start(crash_script("touch /share/ready; sync"))
-    vm.wait_for((vm.share / "ready").exists, "formatted memory")
-    vm.monitor("system_reset")
-    found = shown(vm.wait())
-    assert found["content"] == "other-boot" and found["right"] == 1 and found["result"] != 0 and "record" not in found
+def test_crashes_of_other_kinds(boot):
+    show, close, load = f"frtest-crashmem show {MEMORY} >/share/shown", f"frtest-crashmem close {MEMORY}", "insmod /share/flightrec_crash.ko"
+    vm = boot(modules=["i6300esb"], devices=["-device", "i6300esb", "-action", "watchdog=reset"])
+    interrupt, still, lockup, reset, oops, foreign = chain(
+        vm,
+        f"{FORMAT}; {load} kind=interrupt",
+        f"{ON_OOPS}; {OOPS}",
+        f"{FORMAT}; echo 1 >/proc/sys/kernel/watchdog_thresh; echo 1 >/proc/sys/kernel/softlockup_panic; {load} kind=softlockup",
+        f"{FORMAT}; watchdog -T 2 -t 1 /dev/watchdog; killall -STOP watchdog",
+        f"{FORMAT}; {OOPS}; {show}; {close}; reboot -f",
+        f"frtest-crashmem clear {MEMORY}; {PANIC}")
+    check_oops(check_panic(interrupt, "Fatal exception in interrupt (Oops)", "insmod"))
+    assert still == interrupt  # a crash does not change what an earlier boot has left
+    record = check_panic(lockup, "softlockup: hung tasks", "insmod")
+    assert any("soft lockup" in line for line in record["log"])
+    # The watchdog resets the machine. No kernel can write a record.
+    assert reset["content"] == "other-boot" and reset["right"] == 1 and reset["result"] == -2
+    # The machine goes on after an oops.
+    shown = json.loads((vm.share / "shown").read_text())
+    assert shown["content"] == "same-boot" and oops["content"] == "closed" and shown["record"] == oops["record"]
+    assert oops["record"]["kind"] == "oops" and oops["record"]["comm"] == "insmod"
+    check_oops(oops["record"])
+    assert foreign["content"] == "empty" and foreign["result"] == -2
 
 
 @OLDEST
@@ -107,13 +154,6 @@ def test_memory_in_a_file_survives_a_power_cut(boot, tmp_path):
     (again.share / "crashed").touch()
     found = shown(again.run(crash_script("false")))
     assert found["content"] == "other-boot" and found["right"] == 1
-
-
-@OLDEST
-def test_foreign_memory_gets_no_record(boot):
-    found = shown(boot().run(crash_script(f"""
-        frtest-crashmem clear {MEMORY} && echo c >/proc/sysrq-trigger""")))
-    assert found["content"] == "empty" and found["result"] == -2
 
 
 @OLDEST
