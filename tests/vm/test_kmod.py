@@ -43,12 +43,12 @@ def boot(built, tmp_path):
     made, modules = built
     started = []
 
-    def make(append=RANGE, **options):
+    def make(append=RANGE, programs=(), **options):
         share = tmp_path / f"share{len(started)}"
         share.mkdir()
         for ko in modules.glob("*.ko"):
             shutil.copy(ko, share)
-        vm = kernel.MiniVM(made, share, programs=[BIN / "frtest-crashmem", BIN / "frtest-aux"], append=append, **options)
+        vm = kernel.MiniVM(made, share, programs=[BIN / "frtest-crashmem", BIN / "frtest-aux", *programs], append=append, **options)
         started.append(vm)
         return vm
 
@@ -154,6 +154,31 @@ def test_memory_in_a_file_survives_a_power_cut(boot, tmp_path):
     (again.share / "crashed").touch()
     found = shown(again.run(crash_script("false")))
     assert found["content"] == "other-boot" and found["right"] == 1
+
+
+@OLDEST
+def test_persistent_memory(boot):
+    """A file on a DAX file system, and a DAX device; the kernel's own /dev/pmem0 is refused. The device is made as ndctl does it."""
+    ndctl = """
+        cd /sys/bus/nd/devices/dax1.0; echo namespace1.0 >/sys/bus/nd/drivers/nd_pmem/unbind
+        echo 6b3ac4b6-6a1f-4a0b-8d4d-0a2d4f0b1c2e >uuid; echo 4096 >align; echo ram >mode; echo namespace1.0 >namespace
+        echo dax1.0 >/sys/bus/nd/drivers/dax_pmem/bind"""
+    vm = boot(append="memmap=64M!0x10000000 memmap=32M!0x18000000", modules=["nd_e820", "nd_pmem", "dax_pmem", "device_dax", "ext4"],
+              programs=[shutil.which("mkfs.ext4", path="/usr/sbin:/sbin")])
+    out = vm.run(f"""
+        mkdir /mnt
+        if [ ! -e /share/crashed ]; then
+            (! frtest-crashmem show /dev/pmem0) >/share/refused 2>&1 || exit 1
+            mkfs.ext4 -q -b 4096 /dev/pmem0 && mount -t ext4 -o dax /dev/pmem0 /mnt && fallocate -l 16M /mnt/ring || exit 1
+            ({ndctl}) || exit 1
+            touch /share/crashed; sync
+            frtest-crashmem format /mnt/ring && frtest-crashmem format /dev/dax1.0 && {PANIC}
+            exit 1
+        fi
+        mount -t ext4 -o dax /dev/pmem0 /mnt && frtest-crashmem show /mnt/ring && frtest-crashmem show /dev/dax1.0""")
+    for found in map(json.loads, out.splitlines()[-2:]):
+        assert found == {"content": "other-boot", "right": 1, "result": -2}
+    assert "/dev/pmem0 is a block device" in (vm.share / "refused").read_text()
 
 
 @OLDEST
