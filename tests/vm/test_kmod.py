@@ -157,6 +157,24 @@ def test_memory_in_a_file_survives_a_power_cut(boot, tmp_path):
 
 
 @OLDEST
+@pytest.mark.skipif(not os.environ.get("FLIGHTREC_FULL"), reason="a power cut tests the same memory: ./dev test --full runs it")
+def test_power_button(boot, tmp_path):
+    """The button of ACPI ends the system, and the power of its memory remains. At the next boot, `reboot -f` does the same."""
+    options = {"memory_file": tmp_path / "ram", "modules": ["button", "evdev"]}
+    vm = boot(**options)
+    vm.start(crash_script("""
+        for e in /dev/input/event*; do (head -c 1 $e >/dev/null && poweroff -f)& done
+        touch /share/ready; sync"""))
+    vm.wait_for((vm.share / "ready").exists, "formatted memory")
+    vm.monitor("system_powerdown")
+    vm.process.wait(60)
+    vm.kill()
+    found = chain(boot(**options), "reboot -f", f"{FORMAT}; reboot -f")
+    for one in found:
+        assert one["content"] == "other-boot" and one["right"] == 1 and one["result"] == -2
+
+
+@OLDEST
 def test_persistent_memory(boot):
     """A file on a DAX file system, and a DAX device; the kernel's own /dev/pmem0 is refused. The device is made as ndctl does it."""
     ndctl = """
