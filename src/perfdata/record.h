@@ -200,7 +200,9 @@ struct fr_record_iter {
 };
 static inline struct fr_record_iter fr_record_iter(const void *records, size_t len)
 {
-	return (struct fr_record_iter){records, (const uint8_t *)records + len};
+	const uint8_t *begin = records; /* NULL if there are no records, and NULL + 0 is not defined */
+
+	return (struct fr_record_iter){begin, len ? begin + len : begin};
 }
 
 /* Returns the next record. Returns NULL at the end (it->at == it->end), and at bytes that are not a whole

@@ -5,6 +5,10 @@
 #include "dumping.h"
 #include "synthetic.h"
 #include "base/file.h"
+#include "perfdata/features.h"
+#include "perfdata/reader.h"
+#include "perfdata/record.h"
+#include "sideband/emit.h"
 
 #include <sched.h>
 #include <sys/mount.h>
@@ -149,6 +153,85 @@ TEST(the_sidecar_describes_the_file)
 	assert_int_equal(cJSON_GetNumberValue(cJSON_GetObjectItem(w, "to_ns")), TRIGGER_NS - 1000);
 	assert_non_null(strstr((char *)b.data, "5000000000"));
 	cJSON_Delete(o);
+}
+
+#define KERNEL "[kernel.kallsyms]"
+#define MODULE "/lib/modules/6.1.0/kernel/sound/core/snd-pcm.ko.xz"
+
+/* A model with the kernel and a module. */
+static int kernel_model(
+	void *ctx, uint64_t low_watermark_ns, uint64_t time_ns, struct fr_buf *ret, struct fr_buf *ret_since)
+{
+	struct fr_emit e = {.to = ret, .time_ns = time_ns, .id = 1};
+	const struct fr_map_range kernel = {.addr = 0xffffffff81000000, .len = 0x1000000},
+				  module = {.addr = 0xffffffffc0000000, .len = 0x1000};
+
+	assert_int_equal(fr_emit_kernel_mmap(&e, &kernel, KERNEL "_text", strlen(KERNEL "_text")), 0);
+	return fr_emit_kernel_mmap(&e, &module, MODULE, strlen(MODULE));
+}
+
+/* Copies the build-id of NAME in the dump FILE to RET. Returns its size; 0 if the dump has none. */
+static size_t build_id_in(struct dumping *f, const char *file, const char *name, uint8_t ret[static 20])
+{
+	const struct fr_record_build_id *b;
+	struct fr_record_iter it;
+	struct fr_reader *r;
+	size_t size = 0;
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s/%s", f->dir, file);
+	assert_int_equal(fr_reader_open(path, &r, NULL), 0);
+	it = fr_record_iter(fr_reader_session(r)->features[FR_FEATURE_BUILD_ID].data,
+		fr_reader_session(r)->features[FR_FEATURE_BUILD_ID].len);
+	while ((b = fr_record_next_build_id(&it)))
+		if (strcmp(b->filename, name) == 0) {
+			size = b->size;
+			memcpy(ret, b->id, 20);
+		}
+	if (f->params.other_boot)
+		assert_int_equal(fr_reader_session(r)->features[FR_FEATURE_BPF_PROG_INFO].len, 0);
+	fr_reader_free(r);
+	return size;
+}
+
+TEST(a_dump_of_another_boot_has_the_build_ids_of_its_kernel)
+{
+	static const uint8_t kernel_id[20] = "kernel", module_id[16] = "module";
+	struct dumping *f = *state;
+	struct fr_session ids = {0};
+	const struct fr_buf *section = &ids.features[FR_FEATURE_BUILD_ID];
+	_cleanup_buf_ struct fr_buf b = {0};
+	struct fr_dump_result r;
+	char name[128];
+	uint8_t id[20];
+	cJSON *o;
+
+	f->params.model = kernel_model;
+	assert_int_equal(
+		fr_feature_add_build_id(&ids, PERF_RECORD_MISC_KERNEL, -1, module_id, 16, "[snd_pcm]"), 0);
+	assert_int_equal(
+		fr_feature_add_build_id(&ids, PERF_RECORD_MISC_KERNEL, -1, kernel_id, 20, KERNEL), 0);
+	dump(f, &r);
+	assert_true(build_id_in(f, r.name, KERNEL, id) > 0); /* that of the running kernel */
+	assert_int_equal(build_id_in(f, r.name, MODULE, id), 0);
+	f->params.other_boot = true;
+	f->params.boot_id = "0123456789abcdef0123456789abcdef";
+	f->params.kernel_build_ids = section;
+	dump(f, &r);
+	assert_int_equal(build_id_in(f, r.name, KERNEL, id), 20);
+	assert_memory_equal(id, kernel_id, 20);
+	assert_int_equal(build_id_in(f, r.name, MODULE, id), 16);
+	assert_memory_equal(id, module_id, 16);
+	snprintf(name, sizeof(name), "%s.json", r.name);
+	assert_int_equal(fr_read_file(f->dirfd, name, 1u << 20, &b), 0);
+	o = cJSON_Parse((char *)b.data);
+	check_string(o, "boot_id", f->params.boot_id);
+	cJSON_Delete(o);
+	/* Without its build-ids, it has none: not those of the running kernel. */
+	f->params.kernel_build_ids = NULL;
+	dump(f, &r);
+	assert_int_equal(build_id_in(f, r.name, KERNEL, id), 0);
+	fr_session_deinit(&ids);
 }
 
 static int dump_to_full_disk(struct dumping *f)
