@@ -111,6 +111,13 @@ static void store_symbols(struct fr_daemon *m)
 		fr_log_diag(LOG_NOTICE, &d, d.code);
 }
 
+void fr_daemon_modules_changed(struct fr_daemon *m)
+{
+	/* If it fails, the older symbols stay. What cannot be stored was logged at the start. */
+	if (m->memory)
+		(void)fr_rescue_symbols_store(m->memory, NULL, NULL);
+}
+
 int fr_daemon_open_memory(struct fr_daemon *m, fr_memory_progress progress, struct fr_diag *d)
 {
 	_cleanup_crashmem_ struct fr_crashmem *memory = NULL;

@@ -15,6 +15,8 @@ typedef void (*fr_memory_progress)(struct fr_daemon *daemon, const char *doing);
 int fr_daemon_open_memory(struct fr_daemon *daemon, fr_memory_progress progress, struct fr_diag *d);
 /* Returns where the ring is in daemon->memory; all zeros: the ring is in a memfd. */
 struct fr_history_memory fr_daemon_ring_memory(const struct fr_daemon *daemon);
+/* Stores the symbols of the kernel again, because its modules have changed. Tracker thread. */
+void fr_daemon_modules_changed(struct fr_daemon *daemon);
 /* Opens daemon->tail, when the ring is open. Returns 0; or a negative errno, with a message in D. */
 int fr_daemon_open_tail(struct fr_daemon *daemon, struct fr_diag *d);
 /* Notes in the memory that there is nothing to rescue, if no other instance will continue with the ring. Call

@@ -70,6 +70,11 @@ static void on_sideband(void *ctx, const void *records, size_t len, uint64_t low
 	fr_jit_open_files_update(m->jit_open_files, records, len, low_watermark_ns);
 }
 
+static void on_modules_changed(void *ctx)
+{
+	fr_daemon_modules_changed(ctx);
+}
+
 static int on_inject(
 	void *ctx, const void *records, size_t len, uint32_t n, uint64_t first_ns, uint64_t last_ns)
 {
@@ -127,6 +132,7 @@ static int open_tracker(struct fr_daemon *m, struct fr_diag *d)
 		.inject = on_inject,
 		.unfreeze = on_unfreeze,
 		.observe = on_sideband,
+		.modules_changed = on_modules_changed,
 		.ctx = m,
 	};
 

@@ -266,7 +266,8 @@ static void on_evicted(void *ctx, const struct fr_frame *f)
 {
 	struct machine *m = ctx;
 
-	if (fr_tracker_push_evicted(m->tracker, f->seq, f->low_watermark_ns, f->sideband, f->sideband_len) != 0)
+	if (fr_tracker_push_evicted(m->tracker, f->seq, f->low_watermark_ns, f->sideband, f->sideband_len) !=
+		0)
 		fail_msg("the queue is full");
 }
 

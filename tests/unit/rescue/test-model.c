@@ -10,11 +10,13 @@
 #include "../sideband/tracker_fixture.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "crashmem/tail.h"
 #include "rescue/model.h"
 #include "sideband/emit.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -271,6 +273,38 @@ TEST(a_new_tail_in_an_old_ring_gets_a_checkpoint_at_once)
 	fixture_wait_until(f, checkpoints() == 1);
 	compare(f);
 	evict(f);
+	compare(f);
+}
+
+static void set_modules(struct fixture *f, const char *text)
+{
+	assert_int_equal(fr_file_replace(f->dirfd, "modules", 0600, (gid_t)-1, text, strlen(text)), 0);
+}
+
+static atomic_int changes;
+
+static void count_change(void *ctx)
+{
+	changes++;
+}
+
+/* The tracker puts the map of a new module directly into its tail model, so no section has it. */
+TEST(a_new_module_gets_into_a_checkpoint)
+{
+	struct fixture *f = *state;
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/modules", f->path);
+	f->config.modules_path = path;
+	f->config.modules_changed = count_change;
+	set_modules(f, "");
+	fixture_start(f);
+	fixture_wait_until(f, checkpoints() == 1);
+	assert_int_equal(changes, 0);
+	set_modules(f, "snd_pcm 16384 0 - Live 0xffffffffc0100000\n");
+	assert_int_equal(fixture_count_in_model(f, 1, "[snd_pcm]"), 1);
+	fixture_wait_until(f, checkpoints() == 2);
+	assert_int_equal(changes, 1);
 	compare(f);
 }
 
