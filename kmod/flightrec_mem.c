@@ -11,11 +11,12 @@
  *   reserve_name=flightrec		reserve_mem=64M:4096:flightrec (Linux 6.12)
  *
  * The layout of the memory is in flightrec/crashmem.h. The module reads only
- * the header of the memory, and only to see whether flightrecd uses it.
+ * the header of the memory, and only to see whether flightrecd of this boot
+ * uses it: what an earlier boot has left there does not change.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
-#include <linux/crc32.h>
+#include <linux/cc_platform.h>
 #include <linux/fs.h>
 #include <linux/io.h>
 #include <linux/ioport.h>
@@ -30,8 +31,8 @@
 #include <linux/stacktrace.h>
 #include <linux/timekeeping.h>
 #include <linux/utsname.h>
-#include <linux/version.h>
-#ifdef CONFIG_X86
+#include <linux/uuid.h>
+#ifdef HAVE_FIRMWARE_MAP
 #include <asm/e820/api.h>
 #endif
 
@@ -39,6 +40,7 @@
 
 #define SIZE_LEAST	(4UL << 20)
 #define LOG_MAX		(FLIGHTREC_CRASHMEM_RECORD_BYTES - sizeof(struct flightrec_crash_record))
+static_assert(sizeof(unsigned long) == sizeof(u64)); /* pt_regs, stack_trace_save() */
 
 static char *address;
 module_param(address, charp, 0444);
@@ -58,29 +60,47 @@ static bool has_region;
 /* One CPU at a time writes the record. A panic waits for nobody. */
 static unsigned long writing;
 static bool panicking;
-static struct pt_regs fault_regs;
-static int fault_cpu = -1;
+/* The record is made here, because any program that maps the memory can change it there. */
+static struct flightrec_crash_record record;
+static char boot_id[FLIGHTREC_CRASHMEM_BOOT_ID];	/* empty: not known */
 
-static u32 crc_of(const void *data, size_t len)
+/* The newest oops. */
+static struct {
+	const struct task_struct *task;	/* NULL: none */
+	u64 task_start;
+	struct pt_regs regs;
+	char text[64];
+} fault;
+
+/* CRC-32C. The kernel's may use the registers of the FPU, and its name changes. */
+static u32 crc_add(u32 crc, const void *data, size_t len)
 {
-	return ~__crc32c_le(~0U, data, len);
+	static const u32 table[16] = {
+		0x00000000, 0x105ec76f, 0x20bd8ede, 0x30e349b1,
+		0x417b1dbc, 0x5125dad3, 0x61c69362, 0x7198540d,
+		0x82f63b78, 0x92a8fc17, 0xa24bb5a6, 0xb21572c9,
+		0xc38d26c4, 0xd3d3e1ab, 0xe330a81a, 0xf36e6f75,
+	};
+	const u8 *p = data;
+
+	while (len--) {
+		crc ^= *p++;
+		crc = crc >> 4 ^ table[crc & 15];
+		crc = crc >> 4 ^ table[crc & 15];
+	}
+	return crc;
 }
 
-static struct flightrec_crash_record *record_area(void)
-{
-	return range + FLIGHTREC_CRASHMEM_RECORD;
-}
-
-/* Returns whether flightrecd uses the memory. */
+/* Returns whether flightrecd of this boot uses the memory. */
 static bool is_used(void)
 {
 	const struct flightrec_crashmem_header *h = range;
-	const size_t from = offsetof(struct flightrec_crashmem_header, bytes);
-	const size_t to = offsetof(struct flightrec_crashmem_header, use);
+	const size_t crc_bytes = offsetof(typeof(*h), use) - offsetof(typeof(*h), bytes);
 
 	return h->magic == FLIGHTREC_CRASHMEM_MAGIC &&
 	       h->version == FLIGHTREC_CRASHMEM_VERSION && h->bytes <= range_bytes &&
-	       h->crc == crc_of((const u8 *)h + from, to - from);
+	       h->crc == ~crc_add(~0U, &h->bytes, crc_bytes) &&
+	       (!boot_id[0] || !strncmp(h->boot_id, boot_id, sizeof(boot_id)));
 }
 
 static void write_back(void *at, size_t len)
@@ -88,71 +108,67 @@ static void write_back(void *at, size_t len)
 #ifdef CONFIG_ARCH_HAS_PMEM_API
 	arch_wb_cache_pmem(at, len);
 #endif
+	wmb(); /* the caches are written back before what follows */
 }
 
-/* Makes the record valid, with LOG_BYTES of log. */
-static void finish_record(struct flightrec_crash_record *r, size_t log_bytes)
+/* Copies the record to the memory. LOG_BYTES of log are there. */
+static void publish(size_t log_bytes)
 {
-	const size_t from = offsetof(struct flightrec_crash_record, kind);
+	struct flightrec_crash_record *r = range + FLIGHTREC_CRASHMEM_RECORD;
+	u32 crc;
 
-	r->log_bytes = log_bytes;
-	r->version = FLIGHTREC_CRASH_RECORD_VERSION;
-	r->crc = crc_of((const u8 *)r + from, sizeof(*r) - from + log_bytes);
+	record.version = FLIGHTREC_CRASH_RECORD_VERSION;
+	record.log_bytes = log_bytes;
+	crc = crc_add(~0U, &record.kind, sizeof(record) - offsetof(typeof(record), kind));
+	record.crc = ~crc_add(crc, r + 1, log_bytes);
+	record.magic = 0;
+	memcpy(r, &record, sizeof(*r));
 	wmb(); /* the magic comes last */
 	WRITE_ONCE(r->magic, FLIGHTREC_CRASH_RECORD_MAGIC);
-	wmb(); /* and before the caches are written back */
+	write_back(r, sizeof(*r) + log_bytes);
 }
 
-static void add_registers(struct flightrec_crash_record *r, const struct pt_regs *regs, u32 of)
+static void add_registers(const struct pt_regs *regs, u32 of)
 {
-	const size_t n = min(sizeof(*regs), sizeof(r->registers));
+	const size_t n = min(sizeof(*regs), sizeof(record.registers));
 
-	memcpy(r->registers, regs, n);
-	r->n_registers = n / sizeof(r->registers[0]);
-	r->registers_of = of;
-}
-
-static void add_stack(struct flightrec_crash_record *r)
-{
-	static unsigned long stack[FLIGHTREC_CRASH_STACK];
-	unsigned int n = stack_trace_save(stack, FLIGHTREC_CRASH_STACK, 2);
-
-	for (r->n_stack = 0; r->n_stack < n; r->n_stack++)
-		r->stack[r->n_stack] = stack[r->n_stack];
+	memcpy(record.registers, regs, n);
+	record.n_registers = n / sizeof(record.registers[0]);
+	record.registers_of = of;
 }
 
 static void write_record(u32 kind, const char *reason)
 {
-	struct flightrec_crash_record *r = record_area();
-	const int cpu = raw_smp_processor_id();
+	const bool is_fault = fault.task == current && fault.task_start == current->start_time;
 
-	WRITE_ONCE(r->magic, 0);
-	wmb(); /* no reader believes the record while it changes */
-	memset((u8 *)r + sizeof(r->magic), 0, sizeof(*r) - sizeof(r->magic));
-	r->kind = kind;
-	r->monotonic_ns = ktime_get_mono_fast_ns();
-	r->realtime_ns = ktime_get_real_fast_ns();
-	r->cpu = cpu;
-	r->pid = current->tgid;
-	r->tid = current->pid;
-	strscpy(r->reason, reason, sizeof(r->reason));
-	strscpy(r->comm, current->comm, sizeof(r->comm));
-	strscpy(r->release, init_uts_ns.name.release, sizeof(r->release));
-	if (fault_cpu == cpu)
-		add_registers(r, &fault_regs, FLIGHTREC_CRASH_REGISTERS_FAULT);
+	memset(&record, 0, sizeof(record));
+	record.kind = kind;
+	record.monotonic_ns = ktime_get_mono_fast_ns();
+	record.realtime_ns = ktime_get_real_fast_ns();
+	record.cpu = raw_smp_processor_id();
+	record.pid = current->tgid;
+	record.tid = current->pid;
+	strscpy(record.reason, reason, sizeof(record.reason));
+	if (kind == FLIGHTREC_CRASH_PANIC && is_fault)
+		scnprintf(record.reason, sizeof(record.reason), "%s (%s)", reason, fault.text);
+	strscpy(record.comm, current->comm, sizeof(record.comm));
+	strscpy(record.release, init_uts_ns.name.release, sizeof(record.release));
+	if (is_fault)
+		add_registers(&fault.regs, FLIGHTREC_CRASH_REGISTERS_FAULT);
 	else if (!(current->flags & PF_KTHREAD))
-		add_registers(r, task_pt_regs(current), FLIGHTREC_CRASH_REGISTERS_USER);
-	add_stack(r);
-	finish_record(r, 0);
-	write_back(r, sizeof(*r));
+		add_registers(task_pt_regs(current), FLIGHTREC_CRASH_REGISTERS_USER);
+	record.n_stack = stack_trace_save((unsigned long *)record.stack, FLIGHTREC_CRASH_STACK, 1);
+	publish(0);
 }
 
+/* The other CPUs are stopped. */
 static int on_panic(struct notifier_block *nb, unsigned long event, void *reason)
 {
-	if (!is_used())
-		return NOTIFY_DONE;
-	panicking = true;
-	write_record(FLIGHTREC_CRASH_PANIC, reason ? reason : "");
+	if (is_used()) {
+		panicking = true;
+		write_record(FLIGHTREC_CRASH_PANIC, reason ?: "");
+		write_back(range, range_bytes);
+	}
 	return NOTIFY_DONE;
 }
 
@@ -164,52 +180,50 @@ static int on_die(struct notifier_block *nb, unsigned long event, void *data)
 	if (event != DIE_OOPS || panicking || !is_used() || test_and_set_bit(0, &writing))
 		return NOTIFY_DONE;
 	if (args->regs) {
-		fault_regs = *args->regs;
-		fault_cpu = raw_smp_processor_id();
+		fault.task = current;
+		fault.task_start = current->start_time;
+		fault.regs = *args->regs;
+		strscpy(fault.text, args->str ?: "", sizeof(fault.text));
 	}
-	write_record(FLIGHTREC_CRASH_OOPS, args->str ? args->str : "");
-	clear_bit(0, &writing);
+	write_record(FLIGHTREC_CRASH_OOPS, args->str ?: "");
+	clear_bit_unlock(0, &writing);
 	return NOTIFY_DONE;
 }
 
-/* The kernel calls this after the notifiers. */
-static void add_log(enum kmsg_dump_reason reason)
+/* The kernel calls this after the notifiers. Until then, the record has no log. */
+static void add_log(bool is_panic)
 {
-	struct flightrec_crash_record *r = record_area();
+	char *log = range + FLIGHTREC_CRASHMEM_RECORD + sizeof(record);
 	struct kmsg_dump_iter iter;
 	size_t len = 0;
 
-	if (reason != KMSG_DUMP_PANIC && (panicking || test_and_set_bit(0, &writing)))
+	if (!is_panic && (panicking || test_and_set_bit(0, &writing)))
 		return;
-	if (is_used() && READ_ONCE(r->magic) == FLIGHTREC_CRASH_RECORD_MAGIC) {
-		WRITE_ONCE(r->magic, 0);
-		wmb(); /* no reader believes the record while it changes */
+	if (record.kind && is_used()) {
+		if (record.log_bytes)
+			publish(0); /* the new log destroys the old one */
 		kmsg_dump_rewind(&iter);
-		if (!kmsg_dump_get_buffer(&iter, false, (char *)(r + 1), LOG_MAX, &len))
-			len = 0;
-		finish_record(r, len);
-		if (reason == KMSG_DUMP_PANIC)
-			write_back(range, range_bytes);
-		else
-			write_back(r, sizeof(*r) + len);
+		if (kmsg_dump_get_buffer(&iter, false, log, LOG_MAX, &len))
+			publish(len);
 	}
-	if (reason != KMSG_DUMP_PANIC)
-		clear_bit(0, &writing);
+	if (!is_panic)
+		clear_bit_unlock(0, &writing);
 }
 
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0)
+#ifdef HAVE_KMSG_DUMP_DETAIL
 static void on_kmsg_dump(struct kmsg_dumper *dumper, struct kmsg_dump_detail *detail)
 {
-	add_log(detail->reason);
+	add_log(detail->reason == KMSG_DUMP_PANIC);
 }
 #else
 static void on_kmsg_dump(struct kmsg_dumper *dumper, enum kmsg_dump_reason reason)
 {
-	add_log(reason);
+	add_log(reason == KMSG_DUMP_PANIC);
 }
 #endif
 
-static struct notifier_block panic_block = { .notifier_call = on_panic };
+/* Before the notifiers that wait for hardware. */
+static struct notifier_block panic_block = { .notifier_call = on_panic, .priority = 1000 };
 static struct notifier_block die_block = { .notifier_call = on_die };
 static struct kmsg_dumper dumper = { .dump = on_kmsg_dump, .max_reason = KMSG_DUMP_OOPS };
 
@@ -226,8 +240,8 @@ static int mem_mmap(struct file *file, struct vm_area_struct *vma)
 	if (!(vma->vm_flags & VM_SHARED) || vma->vm_pgoff > pages ||
 	    bytes >> PAGE_SHIFT > pages - vma->vm_pgoff)
 		return -EINVAL;
-	if (vma->vm_flags & VM_EXEC)
-		return -EPERM;
+	if (has_region)
+		vma->vm_page_prot = pgprot_decrypted(vma->vm_page_prot);
 	return remap_pfn_range(vma, vma->vm_start, PHYS_PFN(range_start) + vma->vm_pgoff, bytes,
 			       vma->vm_page_prot);
 }
@@ -245,38 +259,39 @@ static struct miscdevice device = {
 	.mode = 0600,
 };
 
+#ifdef HAVE_FIRMWARE_MAP
+static bool is_memory_at(phys_addr_t at)
+{
+	return e820__mapped_raw_any(at, at + 1, E820_TYPE_RAM) ||
+	       e820__mapped_raw_any(at, at + 1, E820_TYPE_PRAM) ||
+	       e820__mapped_raw_any(at, at + 1, E820_TYPE_PMEM) ||
+	       e820__mapped_raw_any(at, at + 1, E820_TYPE_SOFT_RESERVED);
+}
+
 /* The firmware's map tells RAM from the registers of devices. memmap= does not change this map. */
 static bool is_memory(void)
 {
-#ifdef CONFIG_X86
-	static const enum e820_type types[] = {
-		E820_TYPE_RAM, E820_TYPE_PRAM, E820_TYPE_PMEM, E820_TYPE_SOFT_RESERVED,
-	};
 	phys_addr_t at;
-	size_t i;
 
-	for (at = range_start; at < range_start + range_bytes; at += PAGE_SIZE) {
-		for (i = 0; i < ARRAY_SIZE(types); i++)
-			if (e820__mapped_raw_any(at, at + PAGE_SIZE, types[i]))
-				break;
-		if (i == ARRAY_SIZE(types))
+	for (at = range_start; at < range_start + range_bytes; at += PAGE_SIZE)
+		if (!is_memory_at(at) || !is_memory_at(at + PAGE_SIZE - 1))
 			return false;
-	}
 	return true;
-#else
-	return false; /* use reserve_name= */
-#endif
 }
+#else
+/* This kernel does not tell: use reserve_name=. */
+static inline bool is_memory(void) { return false; }
+#endif
 
 static int take_named(void)
 {
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0)
+#ifdef HAVE_RESERVE_MEM
 	phys_addr_t start, bytes;
 
 	if (reserve_mem_find_by_name(reserve_name, &start, &bytes)) {
 		range_start = start;
 		range_bytes = round_down(bytes, PAGE_SIZE);
-		return 0;
+		return PAGE_ALIGNED(start) ? 0 : -EINVAL;
 	}
 #endif
 	pr_err("no range has the name %s: boot with reserve_mem=SIZE:4096:%s (Linux 6.12)\n",
@@ -286,22 +301,26 @@ static int take_named(void)
 
 static int take_address(void)
 {
+	char *address_end, *size_end;
+
 	if (!address || !size) {
 		pr_err("give address= and size= of a range of memmap=, or reserve_name=\n");
 		return -EINVAL;
 	}
-	range_start = memparse(address, NULL);
-	range_bytes = memparse(size, NULL);
-	if (!PAGE_ALIGNED(range_start) || !PAGE_ALIGNED(range_bytes) ||
-	    range_start + range_bytes < range_start)
+	range_start = memparse(address, &address_end);
+	range_bytes = memparse(size, &size_end);
+	if (*address_end || *size_end || !PAGE_ALIGNED(range_start | range_bytes) ||
+	    range_start + range_bytes < range_start) {
+		pr_err("address=%s size=%s are not whole pages\n", address, size);
 		return -EINVAL;
+	}
 	if (region_intersects(range_start, range_bytes, IORESOURCE_SYSTEM_RAM,
 			      IORES_DESC_NONE) != REGION_DISJOINT) {
 		pr_err("the kernel uses this range as RAM: boot with memmap=%s$%s\n",
 		       size, address);
 		return -EBUSY;
 	}
-	if (!is_memory()) {
+	if (!is_memory() || cc_platform_has(CC_ATTR_GUEST_MEM_ENCRYPT)) {
 		pr_err("the firmware does not say that there is memory at %s\n", address);
 		return -ENXIO;
 	}
@@ -313,10 +332,26 @@ static int take_address(void)
 	return 0;
 }
 
+/* The boot id as programs write it into the header. */
+static void read_boot_id(void)
+{
+	struct file *file = filp_open("/proc/sys/kernel/random/boot_id", O_RDONLY, 0);
+	char text[UUID_STRING_LEN], *to = boot_id;
+	loff_t position = 0;
+	ssize_t i, n;
+
+	if (IS_ERR(file))
+		return;
+	n = kernel_read(file, text, sizeof(text), &position);
+	filp_close(file, NULL);
+	for (i = 0; i < n; i++)
+		if (text[i] != '-')
+			*to++ = text[i];
+}
+
 static void release_range(void)
 {
-	if (range)
-		memunmap(range);
+	memunmap(range);
 	if (has_region)
 		release_mem_region(range_start, range_bytes);
 }
@@ -331,7 +366,8 @@ static int __init flightrec_mem_init(void)
 		r = -EINVAL;
 	}
 	if (r == 0) {
-		range = memremap(range_start, range_bytes, MEMREMAP_WB);
+		range = memremap(range_start, range_bytes,
+				 has_region ? MEMREMAP_WB | MEMREMAP_DEC : MEMREMAP_WB);
 		r = range ? 0 : -ENOMEM;
 	}
 	if (r == 0)
@@ -340,6 +376,7 @@ static int __init flightrec_mem_init(void)
 		release_range();
 		return r;
 	}
+	read_boot_id();
 	atomic_notifier_chain_register(&panic_notifier_list, &panic_block);
 	register_die_notifier(&die_block);
 	kmsg_dump_register(&dumper);

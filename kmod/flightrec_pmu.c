@@ -179,7 +179,7 @@ static void event_start(struct perf_event *event, int flags)
 		return;
 	}
 	event->hw.state = 0;
-	/* The rest of a period counts for the next run, so equal work makes equally many records. */
+	/* The rest of a period counts for the next run: equal work makes equally many records. */
 	c->last_ns = ktime_get_mono_fast_ns() - event->hw.last_period;
 	hrtimer_start(&c->timer, ns_to_ktime(TICK_NS), HRTIMER_MODE_REL_PINNED_HARD);
 }

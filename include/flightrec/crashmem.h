@@ -12,8 +12,9 @@
  *     FLIGHTREC_CRASHMEM_RECORD  struct flightrec_crash_record; only the kernel module writes it
  *     header.areas[...]          the other areas
  *
- * The module writes a record only if the header is valid. The program clears the record when it
- * formats the memory.
+ * The module writes a record only if the header is valid and has the boot id of this boot: it does
+ * not change what an earlier boot has left. The program clears the record when it formats the
+ * memory.
  */
 
 #include <linux/types.h>
@@ -81,7 +82,7 @@ struct flightrec_crash_record {
 	__u64 monotonic_ns, realtime_ns;
 	__s32 cpu, pid, tid;
 	__u32 n_stack;
-	char reason[256]; /* "sysrq triggered crash" */
+	char reason[256]; /* "sysrq triggered crash". Of a panic after an oops: "Fatal exception (Oops)" */
 	char comm[16];
 	char release[64];    /* `uname -r` */
 	__u64 registers[40]; /* in the order of the kernel's struct pt_regs: x86-64 has 21, aarch64 34 */

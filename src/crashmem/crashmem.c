@@ -206,6 +206,16 @@ static int find_size(int fd, const char *path, bool created, uint64_t bytes, uin
 	return r < 0 ? fr_fail_errno(d, r, hint, "cannot find out the size of %s", path) : 0;
 }
 
+/* Maps the file. A file of a DAX file system must also be there after a crash: MAP_SYNC makes the kernel
+   write the metadata of a page before the first write to the page. Returns MAP_FAILED with errno, as mmap().
+ */
+static void *map_whole(const struct fr_crashmem *m)
+{
+	const int flags = is_dax(m->fd) ? MAP_SHARED_VALIDATE | MAP_SYNC : MAP_SHARED;
+
+	return mmap(NULL, m->bytes, PROT_READ | PROT_WRITE, flags, m->fd, 0);
+}
+
 /* Returns whether a file may be made in the directory of PATH: its content is only in memory. /dev is also
    such a directory, but a file there would take the name of a device whose module is not loaded yet. */
 static bool is_in_memory(const char *path)
@@ -247,7 +257,7 @@ static int map_file(struct fr_crashmem *m, const char *path, uint64_t bytes, str
 	if (m->bytes < FR_CRASHMEM_BYTES_MIN)
 		return fr_fail(d, -EMSGSIZE, "give a larger memory", "%s has %s, and at least %s are needed",
 			path, fr_size_format(m->bytes, size), fr_size_format(FR_CRASHMEM_BYTES_MIN, least));
-	map = mmap(NULL, m->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
+	map = map_whole(m);
 	if (map == MAP_FAILED)
 		return fr_fail_errno(d, -errno, NULL, "cannot map %s", path);
 	m->map = map;

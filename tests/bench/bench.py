@@ -20,7 +20,7 @@ import measure  # imported first, because it adds the folder of harness.py to sy
 import disk
 import storm
 import triggers
-from measure import Flightrec, Perf, PerfOverwrite
+from measure import Flightrec, FlightrecInMemory, Perf, PerfOverwrite
 
 
 def say(text):
@@ -39,7 +39,7 @@ def ratio(a, b):
 def syscall_turn(work, args):
     """Runs the load alone, then under each recorder. Returns {recorder or "alone": its measurements}."""
     turn = {"alone": measure.syscalls(args.seconds)}
-    for kind in (Perf, PerfOverwrite, Flightrec):
+    for kind in (Perf, PerfOverwrite, Flightrec, FlightrecInMemory):
         turn[kind.name] = measure.record_syscalls(kind, work, args)
         time.sleep(0.5)
     same = turn[PerfOverwrite.name]["events"]
@@ -55,7 +55,7 @@ def syscall_bench(work, args):
         turns.append(syscall_turn(work, args))
     alone = median([t["alone"]["ns_per_call"] for t in turns])
     result = {"alone": {"load_ns_per_call": alone}}
-    for kind in (Perf, PerfOverwrite, Flightrec):
+    for kind in (Perf, PerfOverwrite, Flightrec, FlightrecInMemory):
         s = {key: median([t[kind.name][key] for t in turns]) for key in turns[0][kind.name]}
         s["load_slowdown"] = ratio(s["load_ns_per_call"], alone)
         result[kind.name] = s
@@ -94,6 +94,7 @@ def ratios(result):
     return {
         "cpu_per_event_perf_over_ours": ratio(perf["cpu_ns_per_event"], ours["cpu_ns_per_event"]),
         "history_per_mib_ours_over_perf_overwrite": ratio(ours["events_per_mib"], over["events_per_mib"]),
+        "cpu_per_event_ring_memory_over_ours": ratio(s[FlightrecInMemory.name]["cpu_ns_per_event"], ours["cpu_ns_per_event"]),
         "slowdown_perf_over_ours": ratio(perf["load_slowdown"], ours["load_slowdown"]),
         "slowdown_perf_overwrite_over_ours": ratio(over["load_slowdown"], ours["load_slowdown"]),
         "trigger_same_events_perf_overwrite_over_ours": ratio(over["trigger_same_ms"], ours["trigger_same_ms"]),
@@ -133,6 +134,9 @@ def report(result):
     print(f"idle, default profile, {i['seconds']:.0f} s: {i['cpu_percent']:.3f} % of one CPU, {i['syscalls_per_s']:.1f} "
           f"system calls a second, {i['rss_mib']:.1f} MiB resident with a ring of {i['ring_mib']:.0f} MiB "
           f"(peak {i['peak_rss_mib']:.1f} MiB)")
+    memory, k = result["syscalls"][FlightrecInMemory.name], result["idle_memory"]
+    print(f"with RingMemory=: {memory['cpu_ns_per_event']:.1f} ns per event; idle {k['cpu_percent']:.3f} % of one CPU, "
+          f"{k['syscalls_per_s']:.1f} system calls a second")
     if "disk" in result:
         disk.report(result)
     print()
@@ -169,6 +173,7 @@ def main():
         result = {"machine": measure.machine(), "settings": {"turns": args.turns, "seconds": args.seconds, "ring_mib": args.ring_mib}}
         say(f"idle for {args.idle:.0f} s")
         result["idle"] = measure.idle(work, args)
+        result["idle_memory"] = measure.idle(work, args, FlightrecInMemory)
         result["syscalls"] = syscall_bench(work, args)
         say(f"storm of {args.storm} processes")
         result["storm"] = storm.bench(work, args, median)

@@ -44,6 +44,8 @@ def start(*argv, **kwargs):
 def new_directory(work):
     path = Path(tempfile.mkdtemp(dir=work))
     yield path
+    while os.path.ismount(path / "memory"):
+        harness.must("umount", path / "memory")
     shutil.rmtree(path)
 
 
@@ -182,6 +184,19 @@ class Flightrec:
         self.daemon.stop()
 
 
+class FlightrecInMemory(Flightrec):
+    """flightrecd with RingMemory=. The memory is a file on tmpfs, for which the recorder does the same as for memory that survives
+    a crash of the machine."""
+
+    name = "flightrecd RingMemory="
+
+    def __init__(self, directory, args, *options):
+        super().__init__(directory, args, *(options or ("-e", EVENT)), "--ring-memory", directory / "memory/ring")
+        memory = directory / "memory"
+        memory.mkdir()
+        harness.must("mount", "-t", "tmpfs", "none", memory)
+
+
 Counts = namedtuple("Counts", "total own lost of_load_cpu")
 
 
@@ -208,7 +223,7 @@ def record_syscalls(kind, work, args):
         did = syscalls(args.seconds)
         time.sleep(1.5)  # until the recorder has drained the kernel rings
         cpu, lost = harness.cpu_seconds(recorder.pid) - before, None
-        if kind is Flightrec:
+        if issubclass(kind, Flightrec):
             recorder.ring = recorder.daemon.status()["ring"]
             lost = sum(recorder.daemon.lost().values())
         trigger_ms = recorder.dump() if recorder.dumps else None
@@ -247,9 +262,9 @@ def cpu_ns(pid):
     return sum(int(p.read_text().split()[0]) for p in Path(f"/proc/{pid}/task").glob("*/schedstat"))
 
 
-def idle(work, args):
-    """Measures a recorder with the default profile while the machine has nothing to do."""
-    with recording(Flightrec, work, args, "-F", "99", "-g") as recorder:
+def idle(work, args, kind=Flightrec):
+    """Measures a recorder of the class KIND with the default profile while the machine has nothing to do."""
+    with recording(kind, work, args, "-F", "99", "-g") as recorder:
         time.sleep(2)
         cpu, begin = cpu_ns(recorder.pid), time.monotonic()
         stat = harness.run("perf", "stat", "-x", ";", "-e", EVENT, "-p", recorder.pid, "--", "sleep", args.idle,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Not a load: it formats a crash memory, or prints as JSON what is in it. Usage: frtest-crashmem format PATH,
- * or frtest-crashmem show PATH. `format` also fills the ring with numbers, and `show` says how many of them
- * are right.
+ * Not a load: it changes a crash memory, and prints as JSON what is in it. Usage: frtest-crashmem COMMAND
+ * PATH. `format` also fills the ring with numbers. `clear` makes the header invalid, `close` ends the use of
+ * the memory, and `show` changes nothing. The JSON says how many of the numbers are right.
  */
 
 #include "crashmem/crashmem.h"
@@ -74,7 +74,7 @@ int main(int argc, char *argv[])
 	char *text;
 
 	if (argc != 3)
-		errx(2, "usage: frtest-crashmem format|clear|show PATH");
+		errx(2, "usage: frtest-crashmem format|clear|close|show PATH");
 	if (fr_boot_id_read(boot_id) < 0)
 		errx(1, "no boot id");
 	if (fr_crashmem_open(argv[2], 0, &m, &d) < 0)
@@ -84,6 +84,8 @@ int main(int argc, char *argv[])
 		fill(m);
 	} else if (!strcmp(argv[1], "clear")) {
 		clear(m);
+	} else if (!strcmp(argv[1], "close") && fr_crashmem_look(m, boot_id) == FR_CRASHMEM_SAME_BOOT) {
+		fr_crashmem_close(m);
 	}
 	json = describe(m, boot_id);
 	text = cJSON_PrintUnformatted(json);
