@@ -211,21 +211,19 @@ struct reader {
 	int (*apply)(void *ctx, const struct fr_tail_part *part);
 	void *ctx;
 	ZSTD_DCtx *zstd;
+	void *section; /* room for FR_TAIL_SECTION_MAX bytes */
 	uint64_t raw_left;
 	bool whole;
 };
 
-/* Decompresses a copy of a payload, and calls apply(). Returns 1 if the payload is damaged; 0; or a negative
- * errno. */
-static int apply_part(
-	struct reader *r, struct fr_tail_part *part, const void *packed, size_t len, size_t raw_max)
+/* Decompresses a copy of a payload to RAW, which has room for RAW_MAX bytes, and calls apply(). Returns 1 if
+   the payload is damaged; 0; or a negative errno. */
+static int apply_part(struct reader *r, struct fr_tail_part *part, const void *packed, size_t len, void *raw,
+	size_t raw_max)
 {
-	_cleanup_free_ void *raw = raw_max <= r->raw_left ? malloc(FR_MAX(raw_max, (size_t)1)) : NULL;
-	size_t n;
+	const size_t n =
+		ZSTD_decompressDCtx(r->zstd, raw, FR_MIN((uint64_t)raw_max, r->raw_left), packed, len);
 
-	if (!raw)
-		return raw_max <= r->raw_left ? -ENOMEM : 1;
-	n = ZSTD_decompressDCtx(r->zstd, raw, raw_max, packed, len);
 	if (ZSTD_isError(n))
 		return 1;
 	r->raw_left -= n;
@@ -263,12 +261,13 @@ static int apply_slot(struct reader *r, int i)
 	const struct tail_slot *s = &r->scan.slots[i];
 	struct fr_tail_part part = {
 		.is_checkpoint = true, .seq = s->seq, .low_watermark_ns = s->low_watermark_ns};
-	_cleanup_free_ void *packed = malloc(FR_MAX(s->bytes, (uint64_t)1));
+	_cleanup_free_ void *packed = malloc(FR_MAX(s->bytes, (uint64_t)1)),
+			    *raw = malloc(FR_MAX(s->raw_bytes, (uint64_t)1));
 
-	if (!packed)
+	if (!packed || !raw)
 		return -ENOMEM;
 	memcpy(packed, r->scan.space.slots[i]->data, s->bytes);
-	return apply_part(r, &part, packed, s->bytes, s->raw_bytes);
+	return apply_part(r, &part, packed, s->bytes, raw, s->raw_bytes);
 }
 
 /* Applies the best checkpoint. RET_SEQ gets its sequence number; 0 if there is none. */
@@ -301,7 +300,7 @@ static int apply_section(struct reader *r, const struct tail_entry *e)
 	if (!packed)
 		return -ENOMEM;
 	tail_log_read(&r->scan.space, e->position + sizeof(*e), packed, e->bytes);
-	return apply_part(r, &part, packed, e->bytes, FR_TAIL_SECTION_MAX);
+	return apply_part(r, &part, packed, e->bytes, r->section, FR_TAIL_SECTION_MAX);
 }
 
 static int apply_all(struct reader *r)
@@ -332,13 +331,15 @@ int fr_tail_read(const struct fr_crashmem *m, uint64_t before_seq,
 	if (result < 0)
 		return result;
 	r.zstd = ZSTD_createDCtx();
-	if (!r.zstd)
+	r.section = malloc(FR_TAIL_SECTION_MAX);
+	if (!r.zstd || !r.section)
 		result = -ENOMEM;
 	else if (!r.scan.slots[0].generation && !r.scan.slots[1].generation && r.scan.n == 0)
 		result = -ENOENT;
 	else
 		result = apply_all(&r);
 	ZSTD_freeDCtx(r.zstd);
+	free(r.section);
 	tail_scan_deinit(&r.scan);
 	if (result == 0)
 		*ret_whole = r.whole;
