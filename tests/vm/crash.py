@@ -40,7 +40,7 @@ sleep 60; exit 1
 """.replace("STEP", str(STEP))
 
 
-class Crasher:
+class CrashVM:
     """A VM that crashes again and again. SHARE is an empty directory, in which MODULE, the file flightrec_mem.ko, is put if it is
     given. CONFIG is added to the configuration of flightrecd. OPTIONS are those of MiniVM: with memory_file, the memory survives
     also kill()."""

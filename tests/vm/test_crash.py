@@ -9,8 +9,8 @@ import kernel
 
 
 @pytest.fixture
-def crasher(tmp_path):
-    """Makes a Crasher with the oldest kernel. Its end kills QEMU."""
+def crash_vm(tmp_path):
+    """Makes a CrashVM with the oldest kernel. Its end kills QEMU."""
     reason = kernel.missing(kernel.SERIES[0])
     if reason:
         pytest.skip(reason)
@@ -19,7 +19,7 @@ def crasher(tmp_path):
     def make(**options):
         share = tmp_path / f"share{len(started)}"
         share.mkdir()
-        started.append(crash.Crasher(made, share, **options))
+        started.append(crash.CrashVM(made, share, **options))
         return started[-1]
 
     yield make
@@ -27,9 +27,9 @@ def crasher(tmp_path):
         one.vm.kill()
 
 
-def test_the_next_boot_records_after_each_crash(crasher, tmp_path):
+def test_the_next_boot_records_after_each_crash(crash_vm, tmp_path):
     """A panic, a reset and a power cut, at random moments. The boot after each of them records, and a dump has every number."""
-    vm, moment = crasher(memory_file=tmp_path / "ram"), random.Random(1)
+    vm, moment = crash_vm(memory_file=tmp_path / "ram"), random.Random(1)
     for how in (vm.panic, vm.reset, vm.kill):
         vm.next_boot()
         crash.sleep_random(moment)
