@@ -321,7 +321,7 @@ static int take_address(void)
 		return -EBUSY;
 	}
 	if (!is_memory() || cc_platform_has(CC_ATTR_GUEST_MEM_ENCRYPT)) {
-		pr_err("the firmware does not say that there is memory at %s\n", address);
+		pr_err("no map of the firmware has memory at %s; or try reserve_name=\n", address);
 		return -ENXIO;
 	}
 	if (!request_mem_region(range_start, range_bytes, KBUILD_MODNAME)) {

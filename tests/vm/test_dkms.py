@@ -55,7 +55,8 @@ def overlay(tmp_path, packages):
     """Runs a script in the overlay. The packages are in /packages."""
     work = tmp_path / "overlay"
     work.mkdir()
-    if subprocess.run(["unshare", "--mount", "sh", "-c", OVERLAY, "sh", work, packages, "true"], capture_output=True, check=False).returncode:
+    probe = subprocess.run(["unshare", "--mount", "sh", "-c", OVERLAY, "sh", work, packages, "true"], capture_output=True, check=False)
+    if probe.returncode:
         pytest.skip("an overlay over / is not possible here")
 
     def run(script):
@@ -70,7 +71,8 @@ def overlay(tmp_path, packages):
 
 def installed(version, k):
     """Returns a pattern for the line of SHOW if the module of a version is installed."""
-    return re.escape(f"flightrec/{version}, {k}, x86_64: installed /lib/modules/{k}/updates/dkms/flightrec_mem.ko") + rf"\S* {re.escape(k)} "
+    file = f"/lib/modules/{k}/updates/dkms/flightrec_mem.ko"
+    return re.escape(f"flightrec/{version}, {k}, x86_64: installed {file}") + rf"\S* {re.escape(k)} "
 
 
 def test_the_package_builds_for_each_kernel_and_goes(overlay):
