@@ -158,21 +158,28 @@ static int sync_directory(int dirfd)
 	return fd < 0 || fsync(fd) < 0 ? errno : 0;
 }
 
-/* Renames TMP on a file system without RENAME_NOREPLACE. linkat() fails if there already is a file NAME, as
-   RENAME_NOREPLACE does. */
-static int rename_by_link(int dirfd, const char *tmp, const char *name)
+/* The same on a file system without RENAME_NOREPLACE, such as NFS. linkat() fails if there already is a file
+   TO, as RENAME_NOREPLACE does. */
+static int rename_by_link(int dirfd, const char *from, const char *to)
 {
 	struct stat st;
 
-	if (linkat(dirfd, tmp, dirfd, name, 0) == 0)
-		return (void)unlinkat(dirfd, tmp, 0), 0;
+	if (linkat(dirfd, from, dirfd, to, 0) == 0)
+		return (void)unlinkat(dirfd, from, 0), 0;
 	/* EPERM: the kernel refuses a link to a file of another user (fs.protected_hardlinks). In this case,
-	   check that there is no file NAME, and rename TMP. */
+	   check that there is no file TO, and rename FROM. */
 	if (errno != EPERM)
 		return -errno;
-	if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+	if (fstatat(dirfd, to, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		return -EEXIST;
-	return renameat(dirfd, tmp, dirfd, name) < 0 ? -errno : 0;
+	return renameat(dirfd, from, dirfd, to) < 0 ? -errno : 0;
+}
+
+int fr_rename_to_new(int dirfd, const char *from, const char *to)
+{
+	const int r = renameat2(dirfd, from, dirfd, to, RENAME_NOREPLACE) < 0 ? -errno : 0;
+
+	return r == -EINVAL ? rename_by_link(dirfd, from, to) : r;
 }
 
 int fr_tmp_publish(int dirfd, const char *tmp, const char *name)
@@ -180,9 +187,7 @@ int fr_tmp_publish(int dirfd, const char *tmp, const char *name)
 	int r;
 
 	fr_thread_assert_may_wait();
-	r = renameat2(dirfd, tmp, dirfd, name, RENAME_NOREPLACE) < 0 ? -errno : 0;
-	if (r == -EINVAL)
-		r = rename_by_link(dirfd, tmp, name);
+	r = fr_rename_to_new(dirfd, tmp, name);
 	return r < 0 ? r : sync_directory(dirfd);
 }
 

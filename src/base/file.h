@@ -44,6 +44,10 @@ void fr_remove_prefixed(int dirfd, const char *prefix);
    which has TMP_SIZE bytes (NAME_MAX + 1 are enough). Returns a descriptor or a negative errno. */
 int fr_tmp_create(int dirfd, const char *name, mode_t mode, char *ret_tmp, size_t tmp_size);
 
+/* Renames the file FROM to TO. Returns 0; -EEXIST if there is already a file TO; or another negative errno.
+ */
+int fr_rename_to_new(int dirfd, const char *from, const char *to);
+
 /* Renames TMP, which the caller has synced, to NAME, and syncs the directory. Waits for the disk. Returns 0;
    a negative errno if the file keeps the name TMP (-EEXIST if there is already a file NAME); or a positive
    errno if only the sync failed. With a positive errno, the file has the name NAME, but a power failure can

@@ -63,7 +63,7 @@ static int rename_old_to_stamp(int dirfd, uint64_t realtime_ns)
 	for (int i = 0; i < 1000 && r == -EEXIST; i++) {
 		fr_stamp_format(realtime_ns + (uint64_t)i * FR_NSEC_PER_USEC, stamp);
 		snprintf(name, sizeof(name), FR_AUXFILE_NAME ".%s", stamp);
-		r = renameat2(dirfd, FR_AUXFILE_NAME, dirfd, name, RENAME_NOREPLACE) < 0 ? -errno : 0;
+		r = fr_rename_to_new(dirfd, FR_AUXFILE_NAME, name);
 	}
 	return r;
 }

@@ -104,12 +104,16 @@ def sidecar(dump):
     return json.loads(Path(f"{dump}.json").read_text())
 
 
-def perf_script(dump, fields="comm,tid,time,event"):
-    """Returns the lines of stock perf."""
-    done = subprocess.run(["perf", "script", "-f", "-i", dump, "-F", fields], capture_output=True, text=True, check=False,
+def perf(verb, *args):
+    """Returns what stock perf prints."""
+    done = subprocess.run(["perf", verb, "-f", *args], capture_output=True, text=True, check=False,
                           env={**os.environ, "PERF_CONFIG": "/dev/null"})
     assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    return done.stdout
+
+
+def perf_script(dump, fields="comm,tid,time,event"):
+    return perf("script", "-i", dump, "-F", fields).splitlines()
 
 
 def sleep_random(random, least=0.2, most=2.0):

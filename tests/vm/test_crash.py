@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""flightrecd in a VM that crashes."""
+"""flightrecd in a VM that crashes again and again. Each boot finds the ring of the one before it in the memory of flightrec_mem, and
+writes it to a dump before it begins a new ring."""
+import os
 import random
 
 import pytest
@@ -7,19 +9,30 @@ import pytest
 import crash
 import kernel
 
+FULL = bool(os.environ.get("FLIGHTREC_FULL"))
+CRASHES = 20 if FULL else 2  # of each kind
+LATE = 0.5  # seconds. A round comes each 50 ms, but the emulated processor can be slow.
 
-@pytest.fixture
-def crash_vm(tmp_path):
-    """Makes a CrashVM with the oldest kernel. Its end kills QEMU."""
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """The oldest kernel, and its module flightrec_mem."""
     reason = kernel.missing(kernel.SERIES[0])
     if reason:
         pytest.skip(reason)
-    made, started = kernel.Kernel(kernel.SERIES[0]), []
+    made, to = kernel.Kernel(kernel.SERIES[0]), tmp_path_factory.mktemp("kmod")
+    made.build(to, "W=1")
+    return made, to / "kmod/flightrec_mem.ko"
+
+
+@pytest.fixture
+def crash_vm(built, tmp_path):
+    """Makes a CrashVM. Its end kills QEMU."""
+    share, started = tmp_path / "share", []
+    share.mkdir()
 
     def make(**options):
-        share = tmp_path / f"share{len(started)}"
-        share.mkdir()
-        started.append(crash.CrashVM(made, share, **options))
+        started.append(crash.CrashVM(built[0], share, module=built[1], config="RingMemory=/dev/flightrec_mem\n", **options))
         return started[-1]
 
     yield make
@@ -27,20 +40,45 @@ def crash_vm(tmp_path):
         one.vm.kill()
 
 
-def test_the_next_boot_records_after_each_crash(crash_vm, tmp_path):
-    """A panic, a reset and a power cut, at random moments. The boot after each of them records, and a dump has every number."""
-    vm, moment = crash_vm(memory_file=tmp_path / "ram"), random.Random(1)
-    for how in (vm.panic, vm.reset, vm.kill):
-        vm.next_boot()
-        crash.sleep_random(moment)
-        how()
-    vm.next_boot()
-    crash.sleep_random(moment)
-    vm.end("flightrecctl --socket /run/control dump || exit 1")
-    dump, counted = vm.dumps()[-1], vm.counted(4)
-    found = vm.numbers(dump, 4)
-    assert (found["first"], found["missing"], found["twice"], found["backwards"]) == (0, 0, 0, 0)
-    assert 0 < found["last"] < counted + crash.STEP
-    assert crash.sidecar(dump)["losses"] == []
+def check(vm, boot, how):
+    """Checks the dump of a boot that crashed. Returns how many numbers are in the dump, how many are missing at its end, and how much
+    time before the panic is missing (None: no panic)."""
+    dump = vm.dumps()[boot - 1]
+    m, found, counted = crash.sidecar(dump), vm.numbers(dump, boot), vm.counted(boot)
+    assert (found["first"], found["missing"], found["twice"], found["backwards"]) == (0, 0, 0, 0), found
+    assert m["cause"]["trigger"] == "machine-crash" and m["crash"]["names_are_whole"], m
+    assert {x["cause"] for x in m["losses"]} == {"machine-crash"}, m["losses"]
+    # The load counts about 10,000 numbers a second.
+    assert counted - LATE * 10000 <= found["last"] + 1 <= counted + crash.STEP, (found, counted)
+    if how == "panic":
+        assert m["cause"]["reason"] == "sysrq triggered crash" and m["cause"]["comm"] == "sh" and m["crash"]["kind"] == "panic", m
+        assert any("sysrq triggered crash" in line for line in m["crash"]["log"])
+        assert 0 <= m["crash"]["missing_seconds"] < LATE, m["crash"]["missing_seconds"]
+    else:
+        assert m["cause"]["reason"] == "reset or power loss" and "kind" not in m["crash"]
+        assert m["crash"]["missing_seconds_max"] == 0.06
     lines = crash.perf_script(dump)
     assert sum(line.split()[0] == "frtest-count" and "sys_enter" in line for line in lines) == found["count"]
+    assert not [line for line in lines if line.startswith(":")]  # the thread has no name
+    return found["count"], counted - found["count"], m["crash"].get("missing_seconds")
+
+
+def test_the_next_boot_makes_a_dump_of_each_crash(crash_vm, tmp_path):
+    """Panics, resets and power cuts, at random moments."""
+    vm, moment = crash_vm(memory_file=tmp_path / "ram"), random.Random()
+    kinds = ["panic", "reset", "kill"] * CRASHES
+    for how in kinds:
+        vm.next_boot()
+        crash.sleep_random(moment)
+        getattr(vm, how)()
+    vm.next_boot()
+    vm.end("flightrecctl --socket /run/control stop")
+    assert len(vm.dumps()) == len(kinds)
+    found = [check(vm, boot, how) for boot, how in enumerate(kinds, 1)]
+    seconds = [x[2] for x in found if x[2] is not None]
+    print(f"{len(kinds)} crashes: {sum(x[0] for x in found)} numbers in the dumps, at most {max(x[1] for x in found)} missing after the "
+          f"last one of a dump; missing before a panic: {sum(seconds) / len(seconds) * 1e3:.0f} ms, at most {max(seconds) * 1e3:.0f} ms")
+    report = crash.perf("report", "-i", vm.dumps()[0], "--stdio", "-s", "comm", "--kallsyms", f"{vm.dumps()[0]}.kallsyms")
+    assert "frtest-count" in report
+    # The recorder of the last boot has ended as asked, so there is nothing to rescue.
+    assert "from the ring" not in vm.log(len(kinds) + 1).split("recording")[-1]
