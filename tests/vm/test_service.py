@@ -369,6 +369,33 @@ def test_kill_keeps_history(service):
         assert max(gaps, default=0) < 0.5 + stalls.worst, f"kill {i}: a hole in the history"
 
 
+def test_the_ring_in_a_memory(service):
+    """RingMemory=: a restart moves the ring into the memory, a restart and a kill continue it there, and a stop leaves one file and
+    nothing to rescue. (Here the memory is a file on tmpfs. test_crash.py uses the kernel module.)"""
+    def status():
+        return json.loads(service.run("flightrecctl", "status", "--json=short").stdout)["status"]
+
+    def restart(*command):
+        pid = service.pid()
+        service.run(*command)
+        service.wait_for(lambda: service.pid() not in (0, pid) and service.is_active() == "active", "the next instance")
+        return status()
+
+    service.shell(f"printf '[Recorder]\\nRingMemory=/run/flightrec/ring\\nRingSize=16M\\n' >{CONF}")
+    moved = restart("systemctl", "restart", "flightrecd")
+    assert moved["ring"]["memory"]["path"] == "/run/flightrec/ring", moved
+    assert moved["adopted"]["samples"] > 0 and not moved["adopted"]["in_place"]
+    for command in ("systemctl restart flightrecd", "kill -9 $(systemctl show -P MainPID flightrecd)"):
+        adopted = restart("sh", "-c", command)["adopted"]
+        assert adopted["samples"] > 0 and adopted["in_place"], adopted
+    assert not [name for name in files(service) if ".sample." in name]
+    service.run("systemctl", "stop", "flightrecd")
+    assert files(service) == ["perf.data", "perf.data.json"]
+    service.run("systemctl", "start", "flightrecd")
+    assert not [name for name in files(service) if ".sample." in name]
+    assert status()["ring"]["memory"]["path"] == "/run/flightrec/ring"
+
+
 def test_watchdog(service):
     """systemd kills a recorder that hangs, and starts it again."""
     service.run("mkdir", "-p", os.path.dirname(DROP_IN))
