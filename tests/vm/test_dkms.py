@@ -31,7 +31,7 @@ done
 """
 LEFT = """
 find /usr/src /usr/share/doc /var/lib/dkms /lib/modules /lib/udev/rules.d /var/lib/dpkg/info -iname '*flightrec[-_]*' -print
-[ ! -e /var/lib/dkms/flightrec ]
+[ ! -e /var/lib/dkms/flightrec ] && [ ! -e /lib/systemd/system/flightrecd.service.d ]
 """
 
 
