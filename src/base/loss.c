@@ -35,6 +35,12 @@ static const struct {
 		"the kernel gave samples of a software event the id of another "
 		"recorder's event; record page faults and the like with only one "
 		"recorder at a time"},
+	[FR_LOSS_AUX_PAUSED] = {"aux-paused",
+		"a dump stopped the hardware trace of a CPU while it copied its AUX area; the JSON of the "
+		"dump has the duration of each gap, and a smaller AuxBuffer= makes them shorter"},
+	[FR_LOSS_AUX] = {"aux-lost",
+		"the hardware lost AUX data, because its buffer was full, or another program or a virtual "
+		"machine used it; or a dump with AUX data could not be written"},
 };
 
 const char *fr_loss_name(enum fr_loss cause)

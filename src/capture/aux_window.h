@@ -52,9 +52,10 @@ void fr_aux_window_init(struct fr_aux_window *w, uint64_t size);
 bool fr_aux_window_look(struct fr_aux_window *w, const uint8_t *area, uint64_t head, uint64_t now_ns);
 
 /* Returns the bytes that were written up to the last look, and are new: that still exist, that no earlier
-   call of this function has returned, and that were not written before the last look at or before SINCE_NS.
-   If there is no such look, this condition cuts nothing. */
-struct fr_aux_part fr_aux_window_take(struct fr_aux_window *w, uint64_t since_ns);
+   call of this function has returned, that were not written before the last look at or before SINCE_NS, and
+   that were written before the first look at or after UNTIL_NS. If there is no such look, the condition cuts
+   nothing. What UNTIL_NS cuts off is still new for the next call. */
+struct fr_aux_part fr_aux_window_take(struct fr_aux_window *w, uint64_t since_ns, uint64_t until_ns);
 
 /* Copies PART out of AREA to TO, in the order of positions. The event is still stopped. */
 void fr_aux_window_copy(

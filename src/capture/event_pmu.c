@@ -204,6 +204,9 @@ int fr_pmu_event(const struct fr_event_env *env, const char *pmu, const struct f
 	if (r < 0 || fr_u64_parse(line, &type) < 0 || type > UINT32_MAX)
 		return fr_fail(d, r < 0 ? r : -EBADMSG, NULL, "cannot read the type of the PMU %s", pmu);
 	e->attr.type = type;
+	e->pmu = strdup(pmu);
+	if (!e->pmu)
+		return -ENOMEM;
 	/* Apply the named events first, because other terms of the user override terms of a named event. */
 	for (int pass = 0; pass < 2; pass++)
 		for (size_t i = 0; i < terms->n; i++) {

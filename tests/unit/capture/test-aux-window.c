@@ -49,7 +49,7 @@ static bool look(struct writer *t)
 /* Takes the new bytes, and compares them with those that were written from FROM on. */
 static void expect(struct writer *t, uint64_t since_ns, uint64_t from)
 {
-	struct fr_aux_part p = fr_aux_window_take(&t->w, since_ns);
+	struct fr_aux_part p = fr_aux_window_take(&t->w, since_ns, UINT64_MAX);
 
 	assert_int_equal(p.len, t->written - from);
 	assert_int_equal((p.position - from) & (t->size - 1), 0);
@@ -100,7 +100,7 @@ TEST(positions_never_go_back)
 
 			put(t, 3000);
 			look(t);
-			p = fr_aux_window_take(&t->w, 0);
+			p = fr_aux_window_take(&t->w, 0, UINT64_MAX);
 			assert_int_equal(p.position, end);
 			end = p.position + p.len;
 			assert_int_equal(end, t->written);

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "capture/aux_area.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "capture/event_internal.h"
+#include "perfdata/record.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static _Atomic uint32_t next_queue;
+
+int fr_aux_area_new(const struct fr_event *e, int cpu, size_t max, struct fr_aux_area **ret)
+{
+	struct fr_aux_area *a = calloc(1, sizeof(*a));
+
+	if (!a)
+		return -ENOMEM;
+	fr_lock_init(&a->lock);
+	fr_lock_init(&a->kept.lock);
+	a->references = 1;
+	a->cpu = cpu;
+	a->max = max;
+	a->kept.max = 2 * max + 16; /* an ITRACE_START for each event, and some AUX_OUTPUT_HW_IDs */
+	a->fds = calloc(max, sizeof(*a->fds));
+	a->ids = calloc(max, sizeof(*a->ids));
+	a->tids = calloc(max, sizeof(*a->tids));
+	a->kept.records = calloc(a->kept.max, sizeof(*a->kept.records));
+	if (fr_event_copy(&a->event, e) < 0 || !a->fds || !a->ids || !a->tids || !a->kept.records) {
+		fr_aux_area_unref(a);
+		return -ENOMEM;
+	}
+	a->queue = next_queue++;
+	*ret = a;
+	return 0;
+}
+
+void fr_aux_area_ref(struct fr_aux_area *a)
+{
+	atomic_fetch_add(&a->references, 1);
+}
+
+void fr_aux_area_unref(struct fr_aux_area *a)
+{
+	if (!a || atomic_fetch_sub(&a->references, 1) > 1)
+		return;
+	if (a->aux)
+		munmap((void *)a->aux, a->aux_bytes);
+	if (a->page)
+		munmap(a->page, (size_t)sysconf(_SC_PAGESIZE) + a->ring_bytes);
+	for (size_t i = 0; i < a->n; i++)
+		close(a->fds[i]);
+	fr_event_deinit(&a->event);
+	fr_lock_deinit(&a->lock);
+	fr_lock_deinit(&a->kept.lock);
+	free(a->kept.records);
+	free(a->fds);
+	free(a->ids);
+	free(a->tids);
+	free(a->cpus);
+	free(a);
+}
+
+bool fr_aux_area_is_of(const struct fr_aux_area *a, const struct fr_event *e)
+{
+	const struct perf_event_attr *x = &a->event.attr, *y = &e->attr;
+
+	/* Other members can differ, because the kernel did not know some bits. */
+	return strcmp(a->event.name, e->name) == 0 && x->type == y->type && x->config == y->config &&
+	       x->config1 == y->config1 && x->config2 == y->config2 &&
+	       x->sample_period == y->sample_period && x->exclude_user == y->exclude_user &&
+	       x->exclude_kernel == y->exclude_kernel && x->exclude_hv == y->exclude_hv;
+}
+
+/* Maps the ring, and then the AUX area behind it. The AUX area is mapped without PROT_WRITE, so the kernel
+   overwrites it. */
+static int map(struct fr_aux_area *a, int fd, struct fr_diag *d)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	void *p = mmap(NULL, page + a->ring_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (p == MAP_FAILED)
+		return fr_explain_map(d, -errno, a->ring_bytes, a->n_cpus);
+	a->page = p;
+	a->page->aux_offset = FR_ALIGN_UP(page + a->ring_bytes, a->aux_bytes);
+	a->page->aux_size = a->aux_bytes;
+	p = mmap(NULL, a->aux_bytes, PROT_READ, MAP_SHARED, fd, (off_t)a->page->aux_offset);
+	if (p == MAP_FAILED)
+		return fr_explain_aux_map(d, -errno, &a->event, a->aux_bytes, a->n_cpus);
+	a->aux = p;
+	fr_aux_window_init(&a->window, a->aux_bytes);
+	return 0;
+}
+
+int fr_aux_area_add(struct fr_aux_area *a, int fd, pid_t tid, struct fr_diag *d)
+{
+	a->fds[a->n] = fd;
+	a->tids[a->n] = tid;
+	if (ioctl(fd, PERF_EVENT_IOC_ID, &a->ids[a->n++]) < 0)
+		return fr_fail_errno(d, -errno, NULL, "cannot read the id of %s", a->event.name);
+	if (a->n == 1)
+		return map(a, fd, d);
+	if (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, a->fds[0]) < 0)
+		return fr_fail_errno(d, -errno, NULL, "cannot direct %s to the AUX area of CPU %d",
+			a->event.name, a->cpu);
+	return 0;
+}
+
+static int switch_events(const struct fr_aux_area *a, unsigned long request)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < a->n; i++)
+		if (ioctl(a->fds[i], request, 0) < 0 && r == 0)
+			r = -errno;
+	return r;
+}
+
+int fr_aux_area_enable(struct fr_aux_area *a)
+{
+	int r = 0;
+
+	fr_lock(&a->lock);
+	if (!a->is_enabled)
+		r = switch_events(a, PERF_EVENT_IOC_ENABLE);
+	a->is_enabled = r == 0;
+	fr_unlock(&a->lock);
+	return r;
+}
+
+void fr_aux_area_disable(struct fr_aux_area *a)
+{
+	fr_lock(&a->lock);
+	(void)switch_events(a, PERF_EVENT_IOC_DISABLE);
+	a->is_enabled = a->enables_on_exec = false;
+	fr_unlock(&a->lock);
+}
+
+/* Stops the events for a look. Returns false, and does nothing, if the area is not in use: a look would then
+   also start the events. When an exec has enabled the events, there are records in the ring. */
+static bool stop(struct fr_aux_area *a) FR_REQUIRES(a->lock)
+{
+	const bool has_begun =
+		a->enables_on_exec && __atomic_load_n(&a->page->data_head, __ATOMIC_ACQUIRE) > 0;
+
+	if (!a->is_enabled && !has_begun)
+		return false;
+	(void)switch_events(a, PERF_EVENT_IOC_DISABLE);
+	return true;
+}
+
+/* The area is stopped. Returns the time. */
+static uint64_t look(struct fr_aux_area *a) FR_REQUIRES(a->lock)
+{
+	const uint64_t now_ns = fr_monotonic_ns();
+
+	/* The kernel sets aux_head after the AUX data. */
+	(void)fr_aux_window_look(
+		&a->window, a->aux, __atomic_load_n(&a->page->aux_head, __ATOMIC_ACQUIRE), now_ns);
+	return now_ns;
+}
+
+static void raise_maximum(_Atomic uint64_t *maximum, uint64_t ns)
+{
+	if (ns > atomic_load_explicit(maximum, memory_order_relaxed))
+		atomic_store_explicit(maximum, ns, memory_order_relaxed);
+}
+
+void fr_aux_area_look(struct fr_aux_area *a)
+{
+	const uint64_t begin_ns = fr_monotonic_ns();
+
+	fr_lock(&a->lock);
+	if (stop(a)) {
+		(void)look(a);
+		(void)switch_events(a, PERF_EVENT_IOC_ENABLE);
+		atomic_fetch_add_explicit(&a->looks, 1, memory_order_relaxed);
+		raise_maximum(&a->longest_look_ns, fr_monotonic_ns() - begin_ns);
+	}
+	fr_unlock(&a->lock);
+}
+
+static void count_pause(struct fr_aux_area *a, uint64_t gap_ns, uint64_t bytes)
+{
+	atomic_fetch_add_explicit(&a->pauses_to_count, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&a->pauses, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&a->copied_bytes, bytes, memory_order_relaxed);
+	atomic_fetch_add_explicit(&a->gap_ns, gap_ns, memory_order_relaxed);
+	raise_maximum(&a->longest_gap_ns, gap_ns);
+}
+
+/* Copies the new bytes to TO, which has room for the whole area. */
+static void copy_new(struct fr_aux_area *a, uint64_t since_ns, uint64_t until_ns, uint8_t *to,
+	struct fr_aux_copy *ret, uint64_t *ret_ns) FR_REQUIRES(a->lock)
+{
+	const uint64_t begin_ns = fr_monotonic_ns();
+	struct fr_aux_part part;
+
+	if (!stop(a))
+		return;
+	*ret_ns = look(a);
+	part = fr_aux_window_take(&a->window, since_ns, until_ns);
+	fr_aux_window_copy(&a->window, a->aux, &part, to);
+	(void)switch_events(a, PERF_EVENT_IOC_ENABLE);
+	ret->gap_ns = fr_monotonic_ns() - begin_ns;
+	ret->t.offset = part.position;
+	ret->t.len = part.len;
+	count_pause(a, ret->gap_ns, part.len);
+}
+
+int fr_aux_area_copy(struct fr_aux_area *a, uint64_t since_ns, uint64_t until_ns, struct fr_aux_copy *ret,
+	uint64_t *ret_ns)
+{
+	/* The memory is there before the events stop, so that the gap is short. */
+	void *to = mmap(NULL, a->aux_bytes, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	*ret = (struct fr_aux_copy){.event = a->event.name,
+		.t = {.cpu = a->cpu, .tid = -1, .idx = a->queue, .reference = fr_monotonic_ns()}};
+	if (to == MAP_FAILED)
+		return -errno;
+	fr_lock(&a->lock);
+	copy_new(a, since_ns, until_ns, to, ret, ret_ns);
+	fr_unlock(&a->lock);
+	ret->mapped = FR_ALIGN_UP(ret->t.len, page);
+	if (ret->mapped < a->aux_bytes)
+		munmap((uint8_t *)to + ret->mapped, a->aux_bytes - ret->mapped);
+	ret->t.data = ret->mapped ? to : NULL;
+	return 0;
+}
+
+/* Returns whether the kernel writes a record of the type of H only once. */
+static bool is_written_once(const struct perf_event_header *h)
+{
+	return (h->type == PERF_RECORD_ITRACE_START || h->type == PERF_RECORD_AUX_OUTPUT_HW_ID) &&
+	       h->size <= FR_AUX_KEPT_BYTES && h->size >= sizeof(*h) + sizeof(struct fr_sample_id);
+}
+
+static const struct fr_sample_id *sample_id(const struct perf_event_header *h)
+{
+	return (const void *)((const uint8_t *)h + h->size - sizeof(struct fr_sample_id));
+}
+
+/* Returns whether B says the same as A, but later. */
+static bool replaces(const struct perf_event_header *a, const struct perf_event_header *b)
+{
+	return a->type == b->type && sample_id(a)->id == sample_id(b)->id &&
+	       sample_id(a)->tid == sample_id(b)->tid;
+}
+
+static void keep(struct fr_aux_kept *k, const struct perf_event_header *h) FR_REQUIRES(k->lock)
+{
+	size_t i = 0;
+
+	while (i < k->n && !replaces((const void *)k->records[i], h))
+		i++;
+	if (i == k->n && k->n < k->max)
+		k->n++;
+	else if (i == k->n)
+		i = k->next++ % k->max;
+	memcpy(k->records[i], h, h->size);
+}
+
+void fr_aux_area_keep(struct fr_aux_area *a, const struct fr_run *run)
+{
+	struct fr_record_iter it = fr_record_iter(run->data, run->len);
+	const struct perf_event_header *h;
+
+	while ((h = fr_record_next(&it)))
+		if (is_written_once(h)) {
+			fr_lock(&a->kept.lock);
+			keep(&a->kept, h);
+			fr_unlock(&a->kept.lock);
+		}
+}
+
+int fr_aux_area_append_kept(struct fr_aux_area *a, struct fr_buf *ret)
+{
+	struct fr_aux_kept *k = &a->kept;
+	int r = 0;
+
+	fr_lock(&k->lock);
+	for (size_t i = 0; r == 0 && i < k->n; i++)
+		r = fr_buf_append(
+			ret, k->records[i], ((const struct perf_event_header *)k->records[i])->size);
+	fr_unlock(&k->lock);
+	return r;
+}
