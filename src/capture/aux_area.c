@@ -246,18 +246,20 @@ static const struct fr_sample_id *sample_id(const struct perf_event_header *h)
 	return (const void *)((const uint8_t *)h + h->size - sizeof(struct fr_sample_id));
 }
 
-/* Returns whether B says the same as A, but later. */
-static bool replaces(const struct perf_event_header *a, const struct perf_event_header *b)
+/* Returns whether B replaces the older record A. Only events of tasks belong to one thread for all time. */
+static bool replaces(
+	const struct fr_aux_area *area, const struct perf_event_header *a, const struct perf_event_header *b)
 {
 	return a->type == b->type && sample_id(a)->id == sample_id(b)->id &&
-	       sample_id(a)->tid == sample_id(b)->tid;
+	       (!area->of_tasks || sample_id(a)->tid == sample_id(b)->tid);
 }
 
-static void keep(struct fr_aux_kept *k, const struct perf_event_header *h) FR_REQUIRES(k->lock)
+static void keep(struct fr_aux_area *a, const struct perf_event_header *h) FR_REQUIRES(a->kept.lock)
 {
+	struct fr_aux_kept *k = &a->kept;
 	size_t i = 0;
 
-	while (i < k->n && !replaces((const void *)k->records[i], h))
+	while (i < k->n && !replaces(a, (const void *)k->records[i], h))
 		i++;
 	if (i == k->n && k->n < k->max)
 		k->n++;
@@ -274,7 +276,7 @@ void fr_aux_area_keep(struct fr_aux_area *a, const struct fr_run *run)
 	while ((h = fr_record_next(&it)))
 		if (is_written_once(h)) {
 			fr_lock(&a->kept.lock);
-			keep(&a->kept, h);
+			keep(a, h);
 			fr_unlock(&a->kept.lock);
 		}
 }

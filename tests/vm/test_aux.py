@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The recorder with the synthetic PMU (kmod/flightrec_pmu.c), in QEMU: each byte of its AUX area says when, where and for whom it
+was written. The same with `perf record --snapshot`, for comparison. With FLIGHTREC_FULL, 1,000 snapshots. The figures go to
+build/aux.json."""
+import json
+import os
+import re
+import shutil
+import statistics
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import auxdata
+import kernel
+import machine
+
+BIN = Path(os.environ.get("FLIGHTREC_BIN", machine.BUILD / "dev/bin"))
+FULL = "FLIGHTREC_FULL" in os.environ
+WORK_US = 5000  # of the task before each snapshot
+AREA = 64 << 10
+MODES = {0: "PT, counter", 1: "CoreSight, counter", 2: "PT, place", 3: "CoreSight, place"}
+# The mode of the PMU, and what is recorded.
+RUNS = [(mode, whom) for mode in MODES for whom in ("-a", "-p")] if FULL else [(0, "-a"), (1, "-p"), (2, "-p"), (3, "-a")]
+# perf expects of this PMU that aux_head is a place.
+PERF_RUNS = [run for run in RUNS if run[0] >= 2]
+SNAPSHOTS = 125 if FULL else 25  # of each run
+RATE = {"-a": 20, "-p": 100}  # records in a millisecond: with -a, each area is overwritten
+FUNCTIONS = r"""
+wait_for() { # COMMAND…: runs it until it succeeds
+    n=0; until "$@" >/dev/null 2>&1; do n=$((n + 1)); [ $n -lt 300 ] || exit 1; sleep 0.1; done
+}
+load() { # NAME COMMAND…: starts the load of the run NAME, and waits for its pid
+    to=/share/$1; shift; rm -rf /tmp/pid* /tmp/d; mkdir -p /tmp/d
+    frtest-auxload /tmp/pid $to/script "$@" >$to/cpu & load=$!
+    wait_for [ -s /tmp/pid ]; pid=$(cat /tmp/pid); echo $pid >$to/pid
+}
+record() { # OPTIONS…: starts the recorder
+    flightrecd "$@" --aux-buffer 64K -M 4M -o /tmp/d --socket /tmp/ctl >>$to/log 2>&1 & recorder=$!
+    wait_for is_recording
+}
+set_target() { [ $1 = -a ] && target=-a || target="-p $pid"; }
+is_recording() { flightrecctl --socket /tmp/ctl status | grep -q recording; }
+dump() { flightrecctl --socket /tmp/ctl dump "$@" >/dev/null && mv /tmp/d/perf.data.sample.* $to/; }
+run() { # NAME WHOM OPTIONS…
+    load $1 sh -c ". /share/functions; to=/share/$1; dump"; shift; set_target "$@"
+    shift; record $target "$@"; touch /tmp/pid.go; wait $load; kill $recorder 2>/dev/null; wait $recorder
+}
+perf_run() { # NAME WHOM OPTIONS…
+    to=/share/$1
+    load $1 sh -c 'kill -USR2 $(cat /tmp/perf.pid); sleep 0.15'; shift; set_target "$@"
+    shift; perf record -S $target -m,16 -o $to/perf.data "$@" >>$to/log 2>&1 & recorder=$!
+    echo $recorder >/tmp/perf.pid; sleep 2.5
+    touch /tmp/pid.go; wait $load; kill -INT $recorder 2>/dev/null; wait $recorder; true
+}
+"""
+
+
+def name_of(mode, whom, tool="flightrec"):
+    return f"{tool}-{mode}{whom}"
+
+
+def event(mode, whom, pmu="flightrec_pmu"):
+    return f"-e {pmu}/mode={mode & 1},head={mode >> 1},rate={RATE[whom]}/"
+
+
+def make_run(share, name, lines):
+    (share / name).mkdir()
+    (share / name / "script").write_text("".join(f"{cpu} {us} {snapshot:d}\n" for cpu, us, snapshot in lines))
+
+
+@pytest.fixture(scope="module", params=kernel.SERIES if FULL else kernel.SERIES[-1:])
+def made(request, tmp_path_factory):
+    """A kernel with the module."""
+    reason = kernel.missing(request.param) or (None if shutil.which("perf") else "no perf")
+    if reason:
+        pytest.skip(reason)
+    k = kernel.Kernel(request.param)
+    to = tmp_path_factory.mktemp(f"aux-{request.param}")
+    k.build(to)
+    return k, to
+
+
+@pytest.fixture
+def boot(made, tmp_path):
+    k, modules = made
+    share = tmp_path / "share"
+    share.mkdir()
+    shutil.copy(modules / "kmod/flightrec_pmu.ko", share)
+    (share / "functions").write_text(FUNCTIONS)
+    programs = [BIN / "flightrecd", BIN / "flightrecctl", BIN / "frtest-auxload", shutil.which("perf")]
+    # perf takes the PMU for intel_pt only on a processor of Intel.
+    vm = kernel.MiniVM(k, share, programs=programs, smp=2, memory=1024, cpu="max,vendor=GenuineIntel")
+    yield vm
+    vm.kill()
+
+
+def dumps_of(directory):
+    return sorted(directory.glob("perf.data.sample.*Z"))
+
+
+def check_run(share, mode, whom):
+    """Checks the dumps of a run. Returns its figures."""
+    directory = share / name_of(mode, whom)
+    files = dumps_of(directory)
+    tid = int((directory / "pid").read_text())
+    used = [int(line) for line in (directory / "cpu").read_text().split()]
+    checker = auxdata.Checker(tid if whom == "-p" else None)
+    gaps, bytes_, rates = [], 0, []
+    assert len(files) == SNAPSHOTS, (directory / "log").read_text()
+    for n, file in enumerate(files):
+        snapshot = auxdata.pieces(file)
+        records = checker.add(snapshot)
+        meta = json.loads(Path(f"{file}.json").read_text())
+        assert [a["bytes"] for a in meta["aux"] if a["bytes"]] == [len(p.data) for p in snapshot]
+        assert [a["offset"] for a in meta["aux"] if a["bytes"]] == [p.offset for p in snapshot]
+        gaps += [a["gap_ns"] for a in meta["aux"]]
+        bytes_ += sum(len(p.data) for p in snapshot)
+        if n and whom == "-p":
+            rates.append(sum(map(len, records)) * 1e6 / RATE[whom] / (used[n] - used[n - 1]))
+    paused = [x["count"] for x in meta["losses"] if x["cause"] == "aux-paused"]
+    assert sum(paused) == 2 * SNAPSHOTS, meta["losses"]
+    assert checker.counts["records"] > 100 * SNAPSHOTS
+    return {"snapshots": len(files), "bytes": bytes_, **checker.counts, "gap_median_us": statistics.median(gaps) / 1e3,
+            "gap_max_us": max(gaps) / 1e3, **({"size_min": min(rates), "size_max": max(rates)} if rates else {})}
+
+
+def check_perf_run(share, mode, whom):
+    directory = share / name_of(mode, whom, "perf")
+    checker = auxdata.Checker(int((directory / "pid").read_text()) if whom == "-p" else None)
+    found = auxdata.pieces(directory / "perf.data")
+    checker.add(found)
+    return {"pieces": len(found), "bytes": sum(len(p.data) for p in found), **checker.counts}
+
+
+def print_table(version, results):
+    print(f"\n{'Linux ' + version:24} snapshots     bytes   records  torn  twice stale foreign  gap us median/max  size/work")
+    for name, r in results.items():
+        gap = f"{r['gap_median_us']:.0f} / {r['gap_max_us']:.0f}" if "gap_max_us" in r else "-"
+        size = f"{r['size_min']:.3f} - {r['size_max']:.3f}" if "size_min" in r else "-"
+        print(f"{name:24} {r.get('snapshots', '-'):>9} {r['bytes']:>9} {r['records']:>9} {r['torn']:>5} {r['twice']:>6} "
+              f"{r['stale']:>5} {r['foreign']:>7}  {gap:>17}  {size}")
+    path = machine.BUILD / "aux.json"
+    known = json.loads(path.read_text()) if path.exists() else {}
+    path.write_text(json.dumps({**known, version: results}, indent=1))
+
+
+def test_dumps_have_each_byte_once(boot, made):
+    share, lines = boot.share, [(n // 2 % 2, WORK_US, True) for n in range(SNAPSHOTS)]
+    for mode, whom in RUNS:
+        make_run(share, name_of(mode, whom), lines)
+    for mode, whom in PERF_RUNS:
+        make_run(share, name_of(mode, whom, "perf"), lines)
+    ours = "\n".join(f"run {name_of(mode, whom)} {whom} {event(mode, whom)}" for mode, whom in RUNS)
+    theirs = "\n".join(f"perf_run {name_of(mode, whom, 'perf')} {whom} {event(mode, whom, 'intel_pt')}" for mode, whom in PERF_RUNS)
+    out = boot.run(f". /share/functions\ninsmod /share/flightrec_pmu.ko || exit 1\n{ours}\nrmmod flightrec_pmu\n"
+                   f"insmod /share/flightrec_pmu.ko name=intel_pt || exit 1\n{theirs}\ndmesg", limit=900 if FULL else 180)
+    assert not re.search(r"WARNING:|BUG:|Oops:", out), out
+    results = {name_of(*run): check_run(share, *run) for run in RUNS}
+    theirs = {name_of(*run, "perf"): check_perf_run(share, *run) for run in PERF_RUNS}
+    print_table(made[0].version, {**results, **theirs})
+    for name, r in results.items():
+        assert [r[k] for k in ("torn", "foreign", "twice", "stale")] == [0] * 4, (name, r)
+        assert 0.9 < r.get("size_min", 1) and r.get("size_max", 1) < 1.1, (name, r)
+    check_merge(share / name_of(1, "-p"))
+
+
+def check_merge(directory):
+    """The merge of all dumps of a run has the same bytes, each of them once, in order."""
+    files = dumps_of(directory)
+    want = {}
+    for file in files:
+        for piece in auxdata.pieces(file):
+            want[piece.cpu] = want.get(piece.cpu, b"") + piece.data
+    done = subprocess.run([BIN / "flightrec-merge", "-o", directory / "merged", *files], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    got = {}
+    for piece in auxdata.pieces(directory / "merged"):
+        got[piece.cpu] = got.get(piece.cpu, b"") + piece.data
+    assert got == want
