@@ -55,7 +55,7 @@ uint64_t fr_losses_total(const struct fr_loss_counters *c)
 
 	fr_losses_sum(c, lost);
 	for (int i = 0; i < _FR_LOSS_MAX; i++)
-		sum += lost[i];
+		sum += i == FR_LOSS_AUX_PAUSED ? 0 : lost[i];
 	return sum;
 }
 
