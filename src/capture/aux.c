@@ -77,15 +77,20 @@ static int add_ids(const struct fr_aux_area *a, struct fr_buf *ids)
 /* Describes the PMU. All AUX events of a recording have PMUs for one decoder, so the first area will do. */
 static int describe_pmu(const struct fr_aux_area *a, struct fr_aux_data *ret)
 {
+	struct perf_event_mmap_page page;
 	const struct fr_auxtrace_setup setup = {
-		.page = a->page,
+		.page = &page,
 		.per_cpu = true,
 		.cpus = a->cpus,
 		.n_cpus = a->n_cpus,
 		.sched_switch = a->of_tasks ? 2 : 3,
 	};
-	int r = fr_time_conv(&ret->time_conv, setup.page);
+	struct fr_aux_clock now;
+	int r;
 
+	fr_aux_clock_read(&now);
+	fr_aux_clock_convert(a->page, &a->opened, &now, &page);
+	r = fr_time_conv(&ret->time_conv, &page);
 	return r < 0 ? r : fr_auxtrace_info(&ret->info, &a->event.attr, a->event.pmu, &setup);
 }
 

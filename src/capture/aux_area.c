@@ -6,6 +6,7 @@
 #include "perfdata/record.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -35,6 +36,7 @@ int fr_aux_area_new(const struct fr_event *e, int cpu, size_t max, struct fr_aux
 		return -ENOMEM;
 	}
 	a->queue = next_queue++;
+	fr_aux_clock_read(&a->opened);
 	*ret = a;
 	return 0;
 }
@@ -74,6 +76,13 @@ bool fr_aux_area_is_of(const struct fr_aux_area *a, const struct fr_event *e)
 	       x->config1 == y->config1 && x->config2 == y->config2 &&
 	       x->sample_period == y->sample_period && x->exclude_user == y->exclude_user &&
 	       x->exclude_kernel == y->exclude_kernel && x->exclude_hv == y->exclude_hv;
+}
+
+bool fr_aux_area_has_ended(const struct fr_aux_area *a)
+{
+	struct pollfd p = {.fd = a->fds[0]};
+
+	return !a->of_tasks && poll(&p, 1, 0) > 0 && p.revents & (POLLHUP | POLLERR);
 }
 
 /* Maps the ring, and then the AUX area behind it. The AUX area is mapped without PROT_WRITE, so the kernel

@@ -9,6 +9,7 @@
 #include "base/diag.h"
 #include "base/lock.h"
 #include "capture/aux.h"
+#include "capture/aux_clock.h"
 #include "capture/aux_window.h"
 #include "capture/capture_internal.h"
 
@@ -44,6 +45,7 @@ struct fr_aux_area {
 	const uint8_t *aux;
 
 	struct fr_aux_kept kept;
+	struct fr_aux_clock opened; /* at the opening */
 
 	/* Held while the events are stopped, and while they are enabled or disabled. */
 	struct fr_lock lock;
@@ -82,6 +84,9 @@ static inline bool fr_aux_area_is_shared(const struct fr_aux_area *a)
 
 /* Returns whether A belongs to the event E, which was not opened yet. */
 bool fr_aux_area_is_of(const struct fr_aux_area *a, const struct fr_event *e);
+
+/* Returns whether the event of a CPU has ended for all time, because the CPU went offline. */
+bool fr_aux_area_has_ended(const struct fr_aux_area *a);
 
 /* Keeps the records of RUN that the kernel writes only once. Only the recorder thread calls this function. */
 void fr_aux_area_keep(struct fr_aux_area *a, const struct fr_run *run);

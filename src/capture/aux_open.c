@@ -136,7 +136,8 @@ static struct fr_aux_area *find_area(const struct fr_capture *c, const struct fr
 	if (!p || p->cgroup.st_ino != c->cgroup.st_ino || p->cgroup.st_dev != c->cgroup.st_dev)
 		return NULL;
 	for (size_t i = 0; i < p->n_aux; i++)
-		if (p->aux[i].area->cpu == cpu && fr_aux_area_is_of(p->aux[i].area, e))
+		if (p->aux[i].area->cpu == cpu && fr_aux_area_is_of(p->aux[i].area, e) &&
+			!fr_aux_area_has_ended(p->aux[i].area))
 			return p->aux[i].area;
 	return NULL;
 }

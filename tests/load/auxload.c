@@ -58,6 +58,25 @@ static void work(int orders, int answers)
 	}
 }
 
+/* Waits until the task sleeps, so that all its work belongs to this snapshot. */
+static void wait_until_asleep(pid_t pid)
+{
+	char path[64], state = 'R';
+	int asleep = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	while (asleep < 2) {
+		FILE *f = fopen(path, "re");
+
+		if (!f || fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+			err(1, "%s", path);
+		fclose(f);
+		/* The kernel sets the state just before the task leaves its CPU, so one look is not enough. */
+		asleep = state == 'S' ? asleep + 1 : 0;
+		usleep(200);
+	}
+}
+
 static void run(char *argv[])
 {
 	int status;
@@ -112,6 +131,7 @@ int main(int argc, char *argv[])
 		if (write(orders[1], &o, sizeof(o)) != (ssize_t)sizeof(o) ||
 			read(answers[0], &answer, 1) != 1)
 			err(1, "the task has ended");
+		wait_until_asleep(pid);
 		if (snapshot)
 			run(argv + 3);
 		printf("%llu\n", (unsigned long long)read_clock(clock));

@@ -43,11 +43,15 @@ record() { # OPTIONS…: starts the recorder
 set_target() { [ $1 = -a ] && target=-a || target="-p $pid"; }
 is_recording() { flightrecctl --socket /tmp/ctl status | grep -q recording; }
 dump() { flightrecctl --socket /tmp/ctl dump "$@" >/dev/null && mv /tmp/d/perf.data.sample.* $to/; }
+configure() { printf "[Recorder]\\nAuxBuffer=256K\\n" >/tmp/conf; for e; do echo "Events=$e" >>/tmp/conf; done; }
+reload() { configure "$@"; flightrecctl --socket /tmp/ctl reload; }
 run() { # NAME WHOM OPTIONS…
     load $1 sh -c ". /share/functions; to=/share/$1; dump"; shift; set_target "$@"
     shift; record $target "$@"; touch /tmp/pid.go; wait $load; kill $recorder 2>/dev/null; wait $recorder
 }
-perf_run() { # NAME WHOM OPTIONS…
+perf_configure() { printf "[Recorder]\\nAuxBuffer=256K\\n" >/tmp/conf; for e; do echo "Events=$e" >>/tmp/conf; done; }
+reload() { configure "$@"; flightrecctl --socket /tmp/ctl reload; }
+run() { # NAME WHOM OPTIONS…
     to=/share/$1
     load $1 sh -c 'kill -USR2 $(cat /tmp/perf.pid); sleep 0.15'; shift; set_target "$@"
     shift; perf record -S $target -m,16 -o $to/perf.data "$@" >>$to/log 2>&1 & recorder=$!
@@ -179,3 +183,78 @@ def check_merge(directory):
     for piece in auxdata.pieces(directory / "merged"):
         got[piece.cpu] = got.get(piece.cpu, b"") + piece.data
     assert got == want
+
+
+def record_of(share, name):
+    """Returns the files of a run, with the AUX data in the JSON and in the file."""
+    return [(json.loads(Path(f"{f}.json").read_text()), auxdata.pieces(f), f) for f in dumps_of(share / name)]
+
+
+def perf(*args):
+    done = subprocess.run(["perf", *args], capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "failed to process" not in done.stderr, done.stderr
+    return done.stdout
+
+
+def test_reloads_windows_and_messages(boot):
+    """The module has the name intel_pt, so perf takes the dumps for those of Intel PT. It cannot decode the data."""
+    share = boot.share
+    make_run(share, "window", [(0, 20000, False), (1, 3500000, True)])
+    for name in ("reload", "past"):
+        (share / name).mkdir()
+    boot.run(r"""
+        . /share/functions
+        insmod /share/flightrec_pmu.ko name=intel_pt || exit 1
+        # A task that has left CPU 0 for longer than the window.
+        printf "[Dump]\nAuxWindow=1s\n" >/tmp/conf
+        load window sh -c ". /share/functions; to=/share/window; dump"
+        flightrecd -p $pid -e intel_pt/rate=2,head=1/ --config /tmp/conf --aux-buffer 256K -M 4M -o /tmp/d --socket /tmp/ctl >$to/log 2>&1 &
+        recorder=$!; wait_for is_recording; touch /tmp/pid.go; wait $load; wait $recorder
+        # Reloads.
+        to=/share/reload; rm -rf /tmp/d /tmp/ctl; mkdir /tmp/d
+        configure cpu-clock intel_pt/rate=2/
+        flightrecd --config /tmp/conf -M 4M -o /tmp/d --socket /tmp/ctl >$to/log 2>&1 & recorder=$!
+        wait_for is_recording; sleep 0.3; dump
+        flightrecd -e intel_pt// --aux-buffer 64K -p $$ -M 2M -o /tmp/d --socket /tmp/ctl2 >$to/busy 2>&1
+        echo 0 >/sys/devices/system/cpu/cpu1/online; sleep 0.5; echo 1 >/sys/devices/system/cpu/cpu1/online
+        wait_for grep -q "CPUs from now on" $to/log; sleep 0.3; dump
+        reload intel_pt/rate=2/ sched:sched_switch >$to/reload1 2>&1; sleep 0.3; dump
+        reload intel_pt/rate=4/ >$to/reload2 2>&1
+        reload cpu-clock >$to/reload3 2>&1; sleep 0.1; dump
+        reload cpu-clock intel_pt/rate=4/ >$to/reload4 2>&1; sleep 0.3; dump
+        # A window that has ended.
+        to=/share/past; sleep 6; dump --from -4s --to -3s; dump
+        flightrecctl --socket /tmp/ctl status >$to/status; flightrecctl --socket /tmp/ctl metrics >$to/metrics
+        kill $recorder; wait $recorder""")
+    (meta, found, _), = record_of(share, "window")
+    assert [a["cpu"] for a in meta["aux"] if a["bytes"]] == [1], meta["aux"]
+    times = [r[1] for r in auxdata.RECORD.iter_unpack(found[0].data)]
+    assert 0.95e9 < meta["monotonic_ns"] - times[0] < 1.6e9 and abs(meta["monotonic_ns"] - times[-1]) < 0.1e9
+
+    before_hotplug, first, second, third, fourth = record_of(share, "reload")
+    queues = [[a["queue"] for a in r[0]["aux"]] for r in (before_hotplug, first, second)]
+    assert queues[0][0] == queues[1][0] and queues[0][1] != queues[1][1] and queues[1] == queues[2], queues
+    for before, after in zip(first[1], second[1]):  # the area goes on: nothing is twice, nothing is missing
+        assert after.offset == before.offset + len(before.data) and len(after.data) > 0
+    assert "aux" not in third[0] and third[1] == []
+    assert not {a["queue"] for a in fourth[0]["aux"]} & {a["queue"] for a in first[0]["aux"]} and fourth[1][0].offset == 0
+    log = share / "reload"
+    assert "its PMU serves one user at a time" in (log / "busy").read_text()
+    assert "its PMU serves one user at a time" in (log / "reload2").read_text(), (log / "reload2").read_text()
+    for name in ("reload1", "reload3", "reload4"):
+        assert "rror" not in (log / name).read_text(), (log / name).read_text()
+
+    past, rest = record_of(share, "past")
+    assert past[1] and rest[1]
+    for before, after in zip(past[1], rest[1]):
+        assert after.offset == before.offset + len(before.data)
+    assert "AUX: 2 areas, 512.0K" in (share / "past/status").read_text()
+    assert re.search(r"^flightrec_aux_pauses_total 1[0-9]*$", (share / "past/metrics").read_text(), re.M)
+
+    file = second[2]
+    raw = perf("script", "--no-itrace", "-D", "-i", file)
+    for record in ("AUXTRACE_INFO type: 1", "ITRACE_START", "AUX offset", "AUXTRACE size", "ID_INDEX nr: 2", "SWITCH_CPU_WIDE"):
+        assert f"PERF_RECORD_{record}" in raw, record
+    assert "PERF_RECORD_AUXTRACE" in perf("report", "-D", "--stdio", "-i", file)
+    perf("script", "--itrace=i1us", "-i", file)
+    assert "sched:sched_switch" in perf("script", "-i", file)

@@ -168,3 +168,26 @@ TEST(random_writes_and_snapshots)
 		}
 	}
 }
+
+TEST(what_was_written_after_the_end_of_the_window_is_for_a_later_snapshot)
+{
+	_cleanup_free_ struct writer *t = writer_new(65536, true);
+	struct fr_aux_part p;
+
+	for (int i = 0; i < 3; i++) { /* looks at 10, 20 and 30 ns */
+		put(t, 1000);
+		look(t);
+	}
+	p = fr_aux_window_take(&t->w, 0, 15);
+	assert_int_equal(p.position, 0);
+	assert_int_equal(p.len, 2000);
+	p = fr_aux_window_take(&t->w, 0, 10);
+	assert_int_equal(p.len, 0);
+	p = fr_aux_window_take(&t->w, 10, 31);
+	assert_int_equal(p.position, 2000);
+	assert_int_equal(p.len, 1000);
+	p = fr_aux_window_take(&t->w, 40, 10); /* no time at all */
+	assert_int_equal(p.len, 0);
+	p = fr_aux_window_take(&t->w, 0, UINT64_MAX);
+	assert_int_equal(p.len, 0);
+}
