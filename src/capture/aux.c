@@ -2,6 +2,7 @@
 #include "capture/aux.h"
 #include "base/cleanup.h"
 #include "capture/aux_area.h"
+#include "capture/capture_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -14,6 +14,7 @@
  * comment says otherwise. docs/design/12 has more.
  */
 
+#include "capture/aux_copy.h"
 #include "perfdata/auxtrace.h"
 
 #include <stdbool.h>
@@ -39,14 +40,6 @@ void fr_aux_areas_deinit(struct fr_aux_areas *a);
    fr_aux_copy() can leave out what is older. */
 void fr_capture_look_at_aux(const struct fr_capture *c);
 
-/* The copy of the new bytes of an area. */
-struct fr_aux_copy {
-	struct fr_auxtrace t; /* t.data is a mapping of `mapped` bytes */
-	size_t mapped;
-	const char *event; /* borrowed from the area */
-	uint64_t gap_ns;   /* for so long, the area was stopped */
-};
-
 /* A snapshot of all areas, for one dump. */
 struct fr_aux_snapshot {
 	struct fr_aux_areas areas;
@@ -69,9 +62,9 @@ void fr_aux_snapshot_deinit(struct fr_aux_snapshot *s);
 
 /* Sums over all areas of a capture, since their events were opened. */
 struct fr_aux_stats {
-	uint64_t areas, area_bytes;	   /* number, and size of all together */
-	uint64_t pauses, copied_bytes;	   /* of the snapshots */
-	uint64_t gap_ns, longest_gap_ns;   /* of these pauses */
-	uint64_t looks, longest_look_ns;   /* pauses of looks */
+	uint64_t areas, area_bytes;	 /* number, and size of all together */
+	uint64_t pauses, copied_bytes;	 /* of the snapshots */
+	uint64_t gap_ns, longest_gap_ns; /* of these pauses */
+	uint64_t looks, longest_look_ns; /* pauses of looks */
 };
 void fr_capture_aux_stats(const struct fr_capture *c, struct fr_aux_stats *ret);

@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "capture/event_internal.h"
+#include "capture/perf_open.h"
 #include "perfdata/record.h"
 
 #include <errno.h>
@@ -73,9 +74,9 @@ bool fr_aux_area_is_of(const struct fr_aux_area *a, const struct fr_event *e)
 
 	/* Other members can differ, because the kernel did not know some bits. */
 	return strcmp(a->event.name, e->name) == 0 && x->type == y->type && x->config == y->config &&
-	       x->config1 == y->config1 && x->config2 == y->config2 &&
-	       x->sample_period == y->sample_period && x->exclude_user == y->exclude_user &&
-	       x->exclude_kernel == y->exclude_kernel && x->exclude_hv == y->exclude_hv;
+	       x->config1 == y->config1 && x->config2 == y->config2 && x->sample_period == y->sample_period &&
+	       x->exclude_user == y->exclude_user && x->exclude_kernel == y->exclude_kernel &&
+	       x->exclude_hv == y->exclude_hv;
 }
 
 bool fr_aux_area_has_ended(const struct fr_aux_area *a)
@@ -114,8 +115,8 @@ int fr_aux_area_add(struct fr_aux_area *a, int fd, pid_t tid, struct fr_diag *d)
 	if (a->n == 1)
 		return map(a, fd, d);
 	if (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, a->fds[0]) < 0)
-		return fr_fail_errno(d, -errno, NULL, "cannot direct %s to the AUX area of CPU %d",
-			a->event.name, a->cpu);
+		return fr_fail_errno(
+			d, -errno, NULL, "cannot direct %s to the AUX area of CPU %d", a->event.name, a->cpu);
 	return 0;
 }
 

@@ -8,12 +8,18 @@
 
 #include "base/diag.h"
 #include "base/lock.h"
-#include "capture/aux.h"
 #include "capture/aux_clock.h"
+#include "capture/aux_copy.h"
 #include "capture/aux_window.h"
-#include "capture/capture_internal.h"
+#include "capture/event.h"
+#include "capture/ops.h"
 
+#include <linux/perf_event.h>
 #include <stdatomic.h>
+#include <sys/types.h>
+
+struct fr_capture;
+struct fr_target;
 
 /* The largest record that is kept: ITRACE_START and AUX_OUTPUT_HW_ID have 48 bytes. */
 #define FR_AUX_KEPT_BYTES 64
@@ -28,11 +34,11 @@ struct fr_aux_kept {
 
 struct fr_aux_area {
 	_Atomic unsigned references;
-	uint32_t queue;		    /* number of the area; no two areas of this process have the same */
-	struct fr_event event;	    /* with the attr that the kernel accepted */
+	uint32_t queue;	       /* number of the area; no two areas of this process have the same */
+	struct fr_event event; /* with the attr that the kernel accepted */
 	int cpu;
 	bool of_tasks; /* events of threads, not of the CPU */
-	int *cpus; /* all CPUs of the event, for AUXTRACE_INFO */
+	int *cpus;     /* all CPUs of the event, for AUXTRACE_INFO */
 	size_t n_cpus;
 
 	/* The open events, the first one with the mappings. They do not change after the opening. */
@@ -94,7 +100,7 @@ void fr_aux_area_keep(struct fr_aux_area *a, const struct fr_run *run);
 int fr_aux_area_append_kept(struct fr_aux_area *a, struct fr_buf *ret);
 
 /* aux_open.c. Finds out which events of C have an AUX area, and sets `aux` and the attrs of these events.
-   FLAGS are for perf_event_open(). Returns 0; or a negative errno, with a message in D. */
+   Returns 0; or a negative errno, with a message in D. */
 int fr_aux_find(struct fr_capture *c, const struct fr_target *t, struct fr_diag *d);
 /* Opens the AUX event EVENT on a CPU, or takes over its area from c->previous. */
 int fr_aux_open_on_cpu(

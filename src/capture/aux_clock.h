@@ -18,8 +18,8 @@ struct fr_aux_clock {
 /* Reads both clocks. Takes less than 10 µs. */
 void fr_aux_clock_read(struct fr_aux_clock *ret);
 /* Sets RET to zeros, and then those members that say the conversion: cap_user_time_zero, time_shift,
-   time_mult, time_zero. PAGE is the first page of a ring: it says whether the counter is stable. If it is not,
-   there is no conversion. The speed of the counter is measured from FIRST to NOW. If this time is short, the
-   kernel's number is taken. */
+   time_mult, time_zero. PAGE is the first page of a ring: it says whether the counter is stable. If it is
+   not, there is no conversion. The speed of the counter is measured from FIRST to NOW. If this time is short,
+   the kernel's number is taken. */
 void fr_aux_clock_convert(const struct perf_event_mmap_page *page, const struct fr_aux_clock *first,
 	const struct fr_aux_clock *now, struct perf_event_mmap_page *ret);

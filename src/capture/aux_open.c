@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Finds out which events have an AUX area, and opens them. */
 #include "capture/aux_area.h"
+#include "capture/capture_internal.h"
 #include "base/cleanup.h"
 #include "base/units.h"
 #include "perfdata/record.h"
@@ -40,7 +41,8 @@ static pid_t open_pid(const struct fr_target *t, size_t i)
 	return t->cgroup_fd >= 0 ? t->cgroup_fd : t->n_tids ? t->tids[i] : -1;
 }
 
-/* Asks the kernel for an AUX area. It answers -EOPNOTSUPP if the PMU has none. A ring must be mapped first. */
+/* Asks the kernel for an AUX area. It answers -EOPNOTSUPP if the PMU has none. A ring must be mapped first.
+ */
 static int map_aux(int fd)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -142,8 +144,8 @@ static struct fr_aux_area *find_area(const struct fr_capture *c, const struct fr
 	return NULL;
 }
 
-static int open_events(const struct fr_target *t, struct fr_event *e,
-	struct fr_aux_area *a, struct fr_diag *d)
+static int open_events(
+	const struct fr_target *t, struct fr_event *e, struct fr_aux_area *a, struct fr_diag *d)
 {
 	int fd, r = 0;
 

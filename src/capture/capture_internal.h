@@ -29,7 +29,8 @@ struct fr_open_event {
 	uint64_t id;
 };
 
-/* The ring of an AUX area (aux_area.h), as this capture drains it. The area owns the memory and the events. */
+/* The ring of an AUX area (aux_area.h), as this capture drains it. The area owns the memory and the events.
+ */
 struct fr_aux_view {
 	struct fr_aux_area *area; /* a reference */
 	uint32_t event, cpu_index;

@@ -120,8 +120,10 @@ int fr_explain_open(struct fr_diag *d, int code, const struct fr_event *e, int c
 		break;
 	case -EBUSY:
 		hint = e->aux ? "its PMU serves one user at a time: stop the other program that traces (perf "
-				"record, another flightrecd). A reload cannot change the terms, the cgroup or "
-				"the AuxBuffer= of such an event: restart flightrecd, or leave the event out of "
+				"record, another flightrecd). A reload cannot change the terms, the cgroup "
+				"or "
+				"the AuxBuffer= of such an event: restart flightrecd, or leave the event out "
+				"of "
 				"one reload"
 			      : "stop the other program that has reserved the counter";
 		break;

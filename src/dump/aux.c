@@ -49,11 +49,10 @@ int fr_dump_aux_write_head(
 	return r < 0 ? r : fr_file_write_records(out, head.data, head.len);
 }
 
-int fr_dump_aux_write_records(
-	struct fr_file_writer *out, const struct fr_aux_data *a, uint64_t before_ns)
+int fr_dump_aux_write_records(struct fr_file_writer *out, const struct fr_aux_data *a, uint64_t before_ns)
 {
-	struct fr_record_iter it = a ? fr_record_iter(a->records.data, a->records.len)
-				     : (struct fr_record_iter){0};
+	struct fr_record_iter it =
+		a ? fr_record_iter(a->records.data, a->records.len) : (struct fr_record_iter){0};
 	const struct perf_event_header *h;
 	int r = 0;
 

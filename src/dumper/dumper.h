@@ -61,8 +61,8 @@ struct fr_dumper_config {
 	   frequency from FROM_NS to TO_NS. */
 	void (*add_losses)(void *ctx, cJSON *meta);
 	void (*add_steps)(void *ctx, uint64_t from_ns, uint64_t to_ns, cJSON *meta);
-	/* Takes a reference to each AUX area of the recording. The dumper thread calls this function before the
-	   snapshot. Returns 0 or -ENOMEM. */
+	/* Takes a reference to each AUX area of the recording. The dumper thread calls this function before
+	   the snapshot. Returns 0 or -ENOMEM. */
 	int (*ref_aux)(void *ctx, struct fr_aux_areas *ret);
 	void *ctx;
 };

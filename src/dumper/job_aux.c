@@ -6,8 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-int fr_job_aux_take(
-	struct fr_aux_areas *areas, uint64_t since_ns, uint64_t until_ns, struct fr_job_aux **ret)
+int fr_job_aux_take(struct fr_aux_areas *areas, uint64_t since_ns, uint64_t until_ns, struct fr_job_aux **ret)
 {
 	struct fr_job_aux *a = NULL;
 	int r = 0;
@@ -29,8 +28,8 @@ static void add_copy(cJSON *array, const struct fr_aux_copy *c)
 
 	cJSON_AddStringToObject(o, "event", c->event);
 	cJSON_AddNumberToObject(o, "cpu", c->t.cpu);
-	FR_JSON_ADD_NUMBERS(o, {"queue", c->t.idx}, {"offset", c->t.offset}, {"bytes", c->t.len},
-		{"gap_ns", c->gap_ns});
+	FR_JSON_ADD_NUMBERS(
+		o, {"queue", c->t.idx}, {"offset", c->t.offset}, {"bytes", c->t.len}, {"gap_ns", c->gap_ns});
 	cJSON_AddItemToArray(array, o);
 }
 

@@ -141,9 +141,8 @@ int fr_dumper_write(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snap
 		.trigger_ns = job->trigger_ns,
 		.from_ns = job->from_ns,
 		/* The records of the stops of the AUX areas belong to the dump, too. */
-		.to_ns = job->aux && !is_in_the_past(job)
-				 ? FR_MAX(job->to_ns, job->aux->snapshot.last_ns)
-				 : job->to_ns,
+		.to_ns = job->aux && !is_in_the_past(job) ? FR_MAX(job->to_ns, job->aux->snapshot.last_ns)
+							  : job->to_ns,
 		.compress = job->compress,
 		.level = p->config.level,
 		.section_max = p->config.section_max,
@@ -177,8 +176,8 @@ int fr_dumper_write(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snap
 }
 
 /* Copies the AUX areas, one after the other. This comes before the snapshot of the ring, because the copy
-   stops each area, and the kernel then writes records that belong to the dump. Without memory, the dump has no
-   AUX data, and a later dump can have it. */
+   stops each area, and the kernel then writes records that belong to the dump. Without memory, the dump has
+   no AUX data, and a later dump can have it. */
 static void take_aux(struct fr_dumper *p, struct fr_dump_job *job)
 {
 	const uint64_t window_ns = fr_dumper_settings(p).aux_window_ns;

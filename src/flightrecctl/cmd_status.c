@@ -64,7 +64,8 @@ static void print_aux(const cJSON *s)
 {
 	ctl_field("AUX", "%.0f areas, %s; dumps copied %s in %.0f pauses of together %s, the longest %s",
 		ctl_number(s, "aux.areas"), ctl_size(s, "aux.area_bytes"), ctl_size(s, "aux.copied_bytes"),
-		ctl_number(s, "aux.pauses"), ctl_seconds(s, "aux.gap_s"), ctl_seconds(s, "aux.longest_gap_s"));
+		ctl_number(s, "aux.pauses"), ctl_seconds(s, "aux.gap_s"),
+		ctl_seconds(s, "aux.longest_gap_s"));
 }
 
 static void print_self(const cJSON *s)
@@ -157,7 +158,7 @@ static void add_event_row(struct ctl_table *t, const char *name, const char *cpu
 {
 	const double samples = ctl_number(o, "samples"),
 		     /* The pauses are no records. print_losses() has them. */
-		     lost = sum_members(ctl_get(o, "lost")) - ctl_number(o, "lost.aux-paused");
+		lost = sum_members(ctl_get(o, "lost")) - ctl_number(o, "lost.aux-paused");
 
 	ctl_table_texts(t, name, cpu, NULL);
 	ctl_table_cell(t, "%.0f", samples);

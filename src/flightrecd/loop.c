@@ -119,7 +119,8 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *ctx)
 static int on_aux_look(sd_event_source *source, uint64_t usec, void *ctx)
 {
 	struct fr_daemon *m = ctx;
-	const uint64_t window_ns = m->config->aux_window_ns ? m->config->aux_window_ns : AUX_WINDOW_DEFAULT_NS;
+	const uint64_t window_ns =
+		m->config->aux_window_ns ? m->config->aux_window_ns : AUX_WINDOW_DEFAULT_NS;
 
 	fr_capture_look_at_aux(m->recording.capture);
 	sd_event_source_set_time_relative(

@@ -3,10 +3,10 @@
 /*
  * A load for tests of AUX snapshots: a task that works on one CPU after the other, and is idle during each
  * snapshot. Usage: frtest-auxload PIDFILE SCRIPT COMMAND [ARG…]. Forks the task, writes its pid to PIDFILE,
- * and waits until PIDFILE.go exists. Each line of SCRIPT is "CPU MICROSECONDS SNAPSHOT": the task moves to the
- * CPU and uses so much of its time. If SNAPSHOT is 1, COMMAND then runs while the task sleeps. Then the CPU time
- * that the task has used so far is printed, in ns. COMMAND is not a child of the task, so a recording
- * of the task does not contain it.
+ * and waits until PIDFILE.go exists. Each line of SCRIPT is "CPU MICROSECONDS SNAPSHOT": the task moves to
+ * the CPU and uses so much of its time. If SNAPSHOT is 1, COMMAND then runs while the task sleeps. Then the
+ * CPU time that the task has used so far is printed, in ns. COMMAND is not a child of the task, so a
+ * recording of the task does not contain it.
  */
 
 #include <err.h>
@@ -71,7 +71,8 @@ static void wait_until_asleep(pid_t pid)
 		if (!f || fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
 			err(1, "%s", path);
 		fclose(f);
-		/* The kernel sets the state just before the task leaves its CPU, so one look is not enough. */
+		/* The kernel sets the state just before the task leaves its CPU, so one look is not enough.
+		 */
 		asleep = state == 'S' ? asleep + 1 : 0;
 		usleep(200);
 	}

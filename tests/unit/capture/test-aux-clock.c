@@ -16,7 +16,7 @@ static uint64_t convert(const struct perf_event_mmap_page *p, uint64_t counter)
 }
 
 /* A counter of 3 GHz that began 40 days before the machine's clock: the products overflow. */
-#define COUNTER(ns) ((ns) * 3 + 10368000000000000ULL)
+#define COUNTER(ns) ((ns)*3 + 10368000000000000ULL)
 
 TEST(the_conversion_is_exact_around_the_dump)
 {

@@ -112,7 +112,8 @@ TEST(a_dump_has_the_aux_data)
 		read_dump(f, result.name, &found);
 		assert_int_equal(found.infos, 1);
 		assert_int_equal(found.id_records, 1);
-		assert_int_equal(found.ids, 1); /* the file does not have the other id, and perf would refuse it */
+		assert_int_equal(
+			found.ids, 1); /* the file does not have the other id, and perf would refuse it */
 		assert_int_equal(found.itrace_starts, 1); /* the frames have the other one */
 		assert_int_equal(found.n_pieces, 2);
 		for (size_t i = 0; i < found.n_pieces; i++) {
