@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "capture/aux.h"
 #include "base/cleanup.h"
+#include "base/thread.h"
 #include "capture/aux_area.h"
 #include "capture/capture_internal.h"
 
@@ -40,6 +41,7 @@ void fr_aux_areas_deinit(struct fr_aux_areas *a)
 
 void fr_capture_look_at_aux(const struct fr_capture *c)
 {
+	fr_thread_assert_not(FR_THREAD_RECORDER);
 	for (size_t i = 0; i < c->n_aux; i++)
 		fr_aux_area_look(c->aux[i].area);
 }
@@ -49,6 +51,7 @@ int fr_aux_snapshot_take(
 {
 	struct fr_aux_snapshot s = {.areas = *areas};
 
+	fr_thread_assert_not(FR_THREAD_RECORDER);
 	*areas = (struct fr_aux_areas){0};
 	s.copies = calloc(FR_MAX(s.areas.n, (size_t)1), sizeof(*s.copies));
 	if (!s.copies) {

@@ -7,7 +7,6 @@
 #include "perfdata/record.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -77,13 +76,6 @@ bool fr_aux_area_is_of(const struct fr_aux_area *a, const struct fr_event *e)
 	       x->config1 == y->config1 && x->config2 == y->config2 && x->sample_period == y->sample_period &&
 	       x->exclude_user == y->exclude_user && x->exclude_kernel == y->exclude_kernel &&
 	       x->exclude_hv == y->exclude_hv;
-}
-
-bool fr_aux_area_has_ended(const struct fr_aux_area *a)
-{
-	struct pollfd p = {.fd = a->fds[0]};
-
-	return !a->of_tasks && poll(&p, 1, 0) > 0 && p.revents & (POLLHUP | POLLERR);
 }
 
 /* Maps the ring, and then the AUX area behind it. The AUX area is mapped without PROT_WRITE, so the kernel
@@ -271,10 +263,12 @@ static void keep(struct fr_aux_area *a, const struct perf_event_header *h) FR_RE
 
 	while (i < k->n && !replaces(a, (const void *)k->records[i], h))
 		i++;
-	if (i == k->n && k->n < k->max)
+	if (i == k->n && k->n < k->max) {
 		k->n++;
-	else if (i == k->n)
-		i = k->next++ % k->max;
+	} else if (i == k->n) {
+		i = k->next;
+		k->next = i + 1 < k->max ? i + 1 : 0;
+	}
 	memcpy(k->records[i], h, h->size);
 }
 

@@ -91,9 +91,6 @@ static inline bool fr_aux_area_is_shared(const struct fr_aux_area *a)
 /* Returns whether A belongs to the event E, which was not opened yet. */
 bool fr_aux_area_is_of(const struct fr_aux_area *a, const struct fr_event *e);
 
-/* Returns whether the event of a CPU has ended for all time, because the CPU went offline. */
-bool fr_aux_area_has_ended(const struct fr_aux_area *a);
-
 /* Keeps the records of RUN that the kernel writes only once. Only the recorder thread calls this function. */
 void fr_aux_area_keep(struct fr_aux_area *a, const struct fr_run *run);
 /* Appends the kept records. Returns 0 or -ENOMEM. */

@@ -130,7 +130,18 @@ int fr_aux_find(struct fr_capture *c, const struct fr_target *t, struct fr_diag 
 	return c->aux ? 0 : -ENOMEM;
 }
 
-static struct fr_aux_area *find_area(const struct fr_capture *c, const struct fr_event *e, int cpu)
+/* Returns whether the event of A has ended for all time, because its CPU went offline. While it has not
+   ended, the kernel refuses a second event (-EBUSY). */
+static bool has_ended(const struct fr_aux_area *a, const struct fr_target *t)
+{
+	_cleanup_close_ int fd =
+		a->of_tasks ? -1 : fr_perf_open(&a->event.attr, open_pid(t, 0), a->cpu, open_flags(t));
+
+	return fd >= 0;
+}
+
+static struct fr_aux_area *find_area(
+	const struct fr_capture *c, const struct fr_target *t, const struct fr_event *e, int cpu)
 {
 	const struct fr_capture *p = c->previous;
 
@@ -139,7 +150,7 @@ static struct fr_aux_area *find_area(const struct fr_capture *c, const struct fr
 		return NULL;
 	for (size_t i = 0; i < p->n_aux; i++)
 		if (p->aux[i].area->cpu == cpu && fr_aux_area_is_of(p->aux[i].area, e) &&
-			!fr_aux_area_has_ended(p->aux[i].area))
+			!has_ended(p->aux[i].area, t))
 			return p->aux[i].area;
 	return NULL;
 }
@@ -214,7 +225,7 @@ int fr_aux_open_on_cpu(
 	struct fr_capture *c, const struct fr_target *t, size_t event, size_t cpu_index, struct fr_diag *d)
 {
 	struct fr_event *e = &c->events[event];
-	struct fr_aux_area *a = find_area(c, e, c->cpus[cpu_index]);
+	struct fr_aux_area *a = find_area(c, t, e, c->cpus[cpu_index]);
 	int r = 0;
 
 	if (a) {

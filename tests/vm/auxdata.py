@@ -37,19 +37,23 @@ def check_word(time, seq, cpu, tid):
 class Checker:
     """Takes the snapshots of a recording, in their order, and counts what is wrong in them:
     torn: records that the PMU has not written like this; foreign: of another CPU or thread; twice: records that an earlier
-    snapshot has; stale: other records that are not newer than an earlier snapshot of the area."""
+    snapshot has; stale: other records that are not newer than an earlier snapshot of the area; missing: records between two
+    snapshots, if AREA, the size of an area, is given, and the second snapshot is not a full area."""
 
-    def __init__(self, tid=None):
+    def __init__(self, tid=None, area=0):
         self.tid = tid
+        self.area = area
+        self.next_seq = {}
         self.seen = collections.defaultdict(bytearray)
         self.newest = collections.defaultdict(int)
-        self.counts = dict.fromkeys(("records", "torn", "foreign", "twice", "stale"), 0)
+        self.counts = dict.fromkeys(("records", "torn", "foreign", "twice", "stale", "missing"), 0)
 
     def add(self, snapshot):
         """Returns the records of the snapshot: for each of its pieces, a list of (time, thread)."""
         return [self.add_piece(piece) for piece in snapshot]
 
     def add_piece(self, piece):
+        self.count_missing(piece)
         found, counts, since = [], self.counts, self.newest[piece.cpu]
         for check, time, seq, cpu, tid in RECORD.iter_unpack(piece.data[:len(piece.data) // RECORD.size * RECORD.size]):
             counts["records"] += 1
@@ -64,5 +68,11 @@ class Checker:
             counts["stale"] += not seen[seq] and time <= since
             seen[seq] = 1
             self.newest[piece.cpu] = max(self.newest[piece.cpu], time)
+            self.next_seq[cpu] = seq + 1
             found.append((time, tid))
         return found
+
+    def count_missing(self, piece):
+        if len(piece.data) >= RECORD.size and piece.cpu in self.next_seq and len(piece.data) < self.area:
+            _, _, seq, _, _ = RECORD.unpack_from(piece.data)
+            self.counts["missing"] += max(0, seq - self.next_seq[piece.cpu])

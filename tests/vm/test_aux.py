@@ -110,7 +110,7 @@ def check_run(share, mode, whom):
     files = dumps_of(directory)
     tid = int((directory / "pid").read_text())
     used = [int(line) for line in (directory / "cpu").read_text().split()]
-    checker = auxdata.Checker(tid if whom == "-p" else None)
+    checker = auxdata.Checker(tid if whom == "-p" else None, AREA)
     gaps, bytes_, rates = [], 0, []
     assert len(files) == SNAPSHOTS, (directory / "log").read_text()
     for n, file in enumerate(files):
@@ -127,24 +127,24 @@ def check_run(share, mode, whom):
     assert sum(paused) == 2 * SNAPSHOTS, meta["losses"]
     assert checker.counts["records"] > 100 * SNAPSHOTS
     return {"snapshots": len(files), "bytes": bytes_, **checker.counts, "gap_median_us": statistics.median(gaps) / 1e3,
-            "gap_max_us": max(gaps) / 1e3, **({"size_min": min(rates), "size_max": max(rates)} if rates else {})}
+            "gap_max_us": max(gaps) / 1e3, **({"size_median": statistics.median(rates)} if rates else {})}
 
 
 def check_perf_run(share, mode, whom):
     directory = share / name_of(mode, whom, "perf")
-    checker = auxdata.Checker(int((directory / "pid").read_text()) if whom == "-p" else None)
+    checker = auxdata.Checker(int((directory / "pid").read_text()) if whom == "-p" else None, AREA)
     found = auxdata.pieces(directory / "perf.data")
     checker.add(found)
     return {"pieces": len(found), "bytes": sum(len(p.data) for p in found), **checker.counts}
 
 
 def print_table(version, results):
-    print(f"\n{'Linux ' + version:24} snapshots     bytes   records  torn  twice stale foreign  gap us median/max  size/work")
+    print(f"\n{'Linux ' + version:24} snapshots     bytes   records  torn  twice stale missing foreign  gap us median/max  size/work")
     for name, r in results.items():
         gap = f"{r['gap_median_us']:.0f} / {r['gap_max_us']:.0f}" if "gap_max_us" in r else "-"
-        size = f"{r['size_min']:.3f} - {r['size_max']:.3f}" if "size_min" in r else "-"
+        size = f"{r['size_median']:.3f}" if "size_median" in r else "-"
         print(f"{name:24} {r.get('snapshots', '-'):>9} {r['bytes']:>9} {r['records']:>9} {r['torn']:>5} {r['twice']:>6} "
-              f"{r['stale']:>5} {r['foreign']:>7}  {gap:>17}  {size}")
+              f"{r['stale']:>5} {r['missing']:>7} {r['foreign']:>7}  {gap:>17}  {size}")
     path = machine.BUILD / "aux.json"
     known = json.loads(path.read_text()) if path.exists() else {}
     path.write_text(json.dumps({**known, version: results}, indent=1))
@@ -165,8 +165,9 @@ def test_dumps_have_each_byte_once(boot, made):
     theirs = {name_of(*run, "perf"): check_perf_run(share, *run) for run in PERF_RUNS}
     print_table(made[0].version, {**results, **theirs})
     for name, r in results.items():
-        assert [r[k] for k in ("torn", "foreign", "twice", "stale")] == [0] * 4, (name, r)
-        assert 0.9 < r.get("size_min", 1) and r.get("size_max", 1) < 1.1, (name, r)
+        assert [r[k] for k in ("torn", "foreign", "twice", "stale", "missing")] == [0] * 5, (name, r)
+        # Equal work gives equal sizes. The CPU time in an emulated machine is not exact.
+        assert 0.95 < r.get("size_median", 1) < 1.05, (name, r)
     check_merge(share / name_of(1, "-p"))
 
 
@@ -200,7 +201,7 @@ def test_reloads_windows_and_messages(boot):
     """The module has the name intel_pt, so perf takes the dumps for those of Intel PT. It cannot decode the data."""
     share = boot.share
     make_run(share, "window", [(0, 20000, False), (1, 3500000, True)])
-    for name in ("reload", "past"):
+    for name in ("reload", "past", "command"):
         (share / name).mkdir()
     boot.run(r"""
         . /share/functions
@@ -210,6 +211,11 @@ def test_reloads_windows_and_messages(boot):
         load window sh -c ". /share/functions; to=/share/window; dump"
         flightrecd -p $pid -e intel_pt/rate=2,head=1/ --config /tmp/conf --aux-buffer 256K -M 4M -o /tmp/d --socket /tmp/ctl >$to/log 2>&1 &
         recorder=$!; wait_for is_recording; touch /tmp/pid.go; wait $load; wait $recorder
+        # A command: its exec enables the event.
+        to=/share/command; rm -rf /tmp/d; mkdir /tmp/d
+        flightrecd -e intel_pt/rate=100,head=1/ --aux-buffer 1M -M 4M -o /tmp/d -- sh -c 'i=0; while [ $i -lt 9000 ]; do i=$((i + 1)); done' \
+            >$to/log 2>&1
+        mv /tmp/d/perf.data $to/perf.data
         # Reloads.
         to=/share/reload; rm -rf /tmp/d /tmp/ctl; mkdir /tmp/d
         configure cpu-clock intel_pt/rate=2/
@@ -229,7 +235,11 @@ def test_reloads_windows_and_messages(boot):
     (meta, found, _), = record_of(share, "window")
     assert [a["cpu"] for a in meta["aux"] if a["bytes"]] == [1], meta["aux"]
     times = [r[1] for r in auxdata.RECORD.iter_unpack(found[0].data)]
-    assert 0.95e9 < meta["monotonic_ns"] - times[0] < 1.6e9 and abs(meta["monotonic_ns"] - times[-1]) < 0.1e9
+    assert 0.95e9 < meta["monotonic_ns"] - times[0] < 1.6e9 and abs(meta["monotonic_ns"] - times[-1]) < 0.5e9
+
+    checker = auxdata.Checker()
+    checker.add(auxdata.pieces(share / "command/perf.data"))
+    assert checker.counts.pop("records") > 1000 and set(checker.counts.values()) == {0}, checker.counts
 
     before_hotplug, first, second, third, fourth = record_of(share, "reload")
     queues = [[a["queue"] for a in r[0]["aux"]] for r in (before_hotplug, first, second)]
