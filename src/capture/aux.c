@@ -134,16 +134,17 @@ static uint64_t load(const _Atomic uint64_t *counter)
 
 void fr_capture_aux_stats(const struct fr_capture *c, struct fr_aux_stats *ret)
 {
-	*ret = (struct fr_aux_stats){.areas = c->n_aux};
-	for (size_t i = 0; i < c->n_aux; i++) {
-		const struct fr_aux_area *a = c->aux[i].area;
+	const struct fr_aux_totals *t = &fr_aux_totals;
 
-		ret->area_bytes += a->aux_bytes;
-		ret->pauses += load(&a->pauses);
-		ret->copied_bytes += load(&a->copied_bytes);
-		ret->gap_ns += load(&a->gap_ns);
-		ret->longest_gap_ns = FR_MAX(ret->longest_gap_ns, load(&a->longest_gap_ns));
-		ret->looks += load(&a->looks);
-		ret->longest_look_ns = FR_MAX(ret->longest_look_ns, load(&a->longest_look_ns));
-	}
+	*ret = (struct fr_aux_stats){
+		.areas = c->n_aux,
+		.pauses = load(&t->pauses),
+		.copied_bytes = load(&t->copied_bytes),
+		.gap_ns = load(&t->gap_ns),
+		.longest_gap_ns = load(&t->longest_gap_ns),
+		.looks = load(&t->looks),
+		.longest_look_ns = load(&t->longest_look_ns),
+	};
+	for (size_t i = 0; i < c->n_aux; i++)
+		ret->area_bytes += c->aux[i].area->aux_bytes;
 }

@@ -60,9 +60,10 @@ int fr_aux_snapshot_take(
 int fr_aux_snapshot_describe(const struct fr_aux_snapshot *s, struct fr_aux_data *ret);
 void fr_aux_snapshot_deinit(struct fr_aux_snapshot *s);
 
-/* Sums over all areas of a capture, since their events were opened. */
+/* The number of the areas of a capture, the size of all together, and sums since the start of this process.
+ */
 struct fr_aux_stats {
-	uint64_t areas, area_bytes;	 /* number, and size of all together */
+	uint64_t areas, area_bytes;
 	uint64_t pauses, copied_bytes;	 /* of the snapshots */
 	uint64_t gap_ns, longest_gap_ns; /* of these pauses */
 	uint64_t looks, longest_look_ns; /* pauses of looks */

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 static _Atomic uint32_t next_queue;
+struct fr_aux_totals fr_aux_totals;
 
 int fr_aux_area_new(const struct fr_event *e, int cpu, size_t max, struct fr_aux_area **ret)
 {
@@ -180,8 +181,8 @@ void fr_aux_area_look(struct fr_aux_area *a)
 	if (stop(a)) {
 		(void)look(a);
 		(void)switch_events(a, PERF_EVENT_IOC_ENABLE);
-		atomic_fetch_add_explicit(&a->looks, 1, memory_order_relaxed);
-		raise_maximum(&a->longest_look_ns, fr_monotonic_ns() - begin_ns);
+		atomic_fetch_add_explicit(&fr_aux_totals.looks, 1, memory_order_relaxed);
+		raise_maximum(&fr_aux_totals.longest_look_ns, fr_monotonic_ns() - begin_ns);
 	}
 	fr_unlock(&a->lock);
 }
@@ -189,10 +190,10 @@ void fr_aux_area_look(struct fr_aux_area *a)
 static void count_pause(struct fr_aux_area *a, uint64_t gap_ns, uint64_t bytes)
 {
 	atomic_fetch_add_explicit(&a->pauses_to_count, 1, memory_order_relaxed);
-	atomic_fetch_add_explicit(&a->pauses, 1, memory_order_relaxed);
-	atomic_fetch_add_explicit(&a->copied_bytes, bytes, memory_order_relaxed);
-	atomic_fetch_add_explicit(&a->gap_ns, gap_ns, memory_order_relaxed);
-	raise_maximum(&a->longest_gap_ns, gap_ns);
+	atomic_fetch_add_explicit(&fr_aux_totals.pauses, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&fr_aux_totals.copied_bytes, bytes, memory_order_relaxed);
+	atomic_fetch_add_explicit(&fr_aux_totals.gap_ns, gap_ns, memory_order_relaxed);
+	raise_maximum(&fr_aux_totals.longest_gap_ns, gap_ns);
 }
 
 /* Copies the new bytes to TO, which has room for the whole area. */

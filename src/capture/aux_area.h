@@ -32,6 +32,13 @@ struct fr_aux_kept {
 	size_t next; /* if there are more than `max`, the next one overwrites this one */
 };
 
+/* Sums over all areas that this process has ever had. */
+struct fr_aux_totals {
+	_Atomic uint64_t pauses, copied_bytes, gap_ns, longest_gap_ns; /* of snapshots */
+	_Atomic uint64_t looks, longest_look_ns;
+};
+extern struct fr_aux_totals fr_aux_totals;
+
 struct fr_aux_area {
 	_Atomic unsigned references;
 	uint32_t queue;	       /* number of the area; no two areas of this process have the same */
@@ -59,7 +66,6 @@ struct fr_aux_area {
 	struct fr_aux_window window;
 
 	_Atomic uint64_t pauses_to_count; /* the recorder thread adds them to the loss FR_LOSS_AUX_PAUSED */
-	_Atomic uint64_t pauses, copied_bytes, gap_ns, longest_gap_ns, looks, longest_look_ns;
 };
 
 /* Makes an area without events, with one reference and a number of its own. It has room for MAX events. */
