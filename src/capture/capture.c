@@ -57,11 +57,6 @@ static int check_config(struct fr_capture *c, const struct fr_capture_config *co
 
 	if (!config->events || !config->events->n)
 		return fr_fail(d, -EINVAL, NULL, "no event to record");
-	for (size_t i = 0; i < config->events->n; i++)
-		if (config->events->items[i].system_wide_only && (config->n_pids || config->cgroup))
-			return fr_fail(d, -EINVAL, "record it system-wide",
-				"event %s cannot count a single task or cgroup",
-				config->events->items[i].name);
 	r = check_ring_size("a kernel buffer", ring, d);
 	if (r == 0)
 		r = check_ring_size("a side-band buffer", sideband, d);
@@ -283,6 +278,16 @@ static int allocate_buffers(struct fr_capture *c, struct fr_target *t)
 	return c->look.copy && c->look.pieces ? 0 : -ENOMEM;
 }
 
+/* A PMU of hardware traces (Arm SPE) can have a cpumask, and yet trace single tasks. */
+static int check_target(const struct fr_capture *c, const struct fr_capture_config *config, struct fr_diag *d)
+{
+	for (size_t i = 0; i < c->n_events; i++)
+		if (c->events[i].system_wide_only && !c->events[i].aux && (config->n_pids || config->cgroup))
+			return fr_fail(d, -EINVAL, "record it system-wide",
+				"event %s cannot count a single task or cgroup", c->events[i].name);
+	return 0;
+}
+
 static int capture_init(
 	struct fr_capture *c, const struct fr_capture_config *config, struct fr_target *t, struct fr_diag *d)
 {
@@ -299,6 +304,8 @@ static int capture_init(
 		r = allocate_buffers(c, t);
 	if (r == 0)
 		r = fr_aux_find(c, t, d);
+	if (r == 0)
+		r = check_target(c, config, d);
 	if (r == 0)
 		r = open_events(c, t, d);
 	if (r == 0)
