@@ -28,8 +28,8 @@ static void add_copy(cJSON *array, const struct fr_aux_copy *c)
 
 	cJSON_AddStringToObject(o, "event", c->event);
 	cJSON_AddNumberToObject(o, "cpu", c->t.cpu);
-	FR_JSON_ADD_NUMBERS(
-		o, {"queue", c->t.idx}, {"offset", c->t.offset}, {"bytes", c->t.len}, {"gap_ns", c->gap_ns});
+	FR_JSON_ADD_NUMBERS(o, {"queue", c->t.idx}, {"offset", c->t.offset}, {"bytes", c->t.len},
+		{"gap_ns", c->gap_ns}, {"time_ns", c->t.reference});
 	cJSON_AddItemToArray(array, o);
 }
 
