@@ -58,6 +58,11 @@ int fr_aux_snapshot_take(
 		fr_aux_snapshot_deinit(&s);
 		return -ENOMEM;
 	}
+	for (size_t i = 0; i < s.areas.n; i++)
+		if (fr_aux_area_append_kept(s.areas.v[i], &s.records) < 0) {
+			fr_aux_snapshot_deinit(&s);
+			return -ENOMEM;
+		}
 	for (; s.n < s.areas.n; s.n++)
 		if (fr_aux_area_copy(s.areas.v[s.n], since_ns, until_ns, &s.copies[s.n], &s.last_ns) < 0)
 			s.n_failed++;
@@ -102,11 +107,10 @@ int fr_aux_snapshot_describe(const struct fr_aux_snapshot *s, struct fr_aux_data
 {
 	int r = s->n > 0 ? describe_pmu(s->areas.v[0], ret) : 0;
 
-	for (size_t i = 0; r == 0 && i < s->n; i++) {
+	for (size_t i = 0; r == 0 && i < s->n; i++)
 		r = add_ids(s->areas.v[i], &ret->ids);
-		if (r == 0)
-			r = fr_aux_area_append_kept(s->areas.v[i], &ret->records);
-	}
+	if (r == 0)
+		r = fr_buf_append(&ret->records, s->records.data, s->records.len);
 	if (r < 0 || s->n == 0)
 		return r;
 	ret->pieces = calloc(s->n, sizeof(*ret->pieces));
@@ -123,6 +127,7 @@ void fr_aux_snapshot_deinit(struct fr_aux_snapshot *s)
 		if (s->copies[i].mapped)
 			munmap((void *)s->copies[i].t.data, s->copies[i].mapped);
 	free(s->copies);
+	fr_buf_deinit(&s->records);
 	fr_aux_areas_deinit(&s->areas);
 	*s = (struct fr_aux_snapshot){0};
 }

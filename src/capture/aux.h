@@ -46,6 +46,9 @@ struct fr_aux_snapshot {
 	struct fr_aux_copy *copies; /* in the order of areas.v */
 	size_t n, n_failed;	    /* n_failed: areas that were not copied, because there was no memory */
 	uint64_t last_ns;	    /* the last area was stopped at this time */
+	/* What the areas kept before they were stopped: ITRACE_START, AUX_OUTPUT_HW_ID. The start after the
+	   copy gives newer ones, which do not belong to the dump. */
+	struct fr_buf records;
 };
 
 /* Stops each area of AREAS, one after the other, copies what is new in it, and starts it again. The kernel

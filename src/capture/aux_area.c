@@ -237,8 +237,8 @@ int fr_aux_area_copy(struct fr_aux_area *a, uint64_t since_ns, uint64_t until_ns
 	return 0;
 }
 
-/* Returns whether the kernel writes a record of the type of H only once. */
-static bool is_written_once(const struct perf_event_header *h)
+/* Returns whether the kernel writes a record of the type of H only when an event starts. */
+static bool is_about_start(const struct perf_event_header *h)
 {
 	return (h->type == PERF_RECORD_ITRACE_START || h->type == PERF_RECORD_AUX_OUTPUT_HW_ID) &&
 	       h->size <= FR_AUX_KEPT_BYTES && h->size >= sizeof(*h) + sizeof(struct fr_sample_id);
@@ -279,7 +279,7 @@ void fr_aux_area_keep(struct fr_aux_area *a, const struct fr_run *run)
 	const struct perf_event_header *h;
 
 	while ((h = fr_record_next(&it)))
-		if (is_written_once(h)) {
+		if (is_about_start(h)) {
 			fr_lock(&a->kept.lock);
 			keep(a, h);
 			fr_unlock(&a->kept.lock);

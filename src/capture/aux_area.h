@@ -24,10 +24,11 @@ struct fr_target;
 /* The largest record that is kept: ITRACE_START and AUX_OUTPUT_HW_ID have 48 bytes. */
 #define FR_AUX_KEPT_BYTES 64
 
-/* Records that the kernel writes only once. The recorder thread adds them; the dumper reads them. */
+/* Records that the kernel writes only when an event starts. The recorder thread adds them; the dumper reads
+ * them. */
 struct fr_aux_kept {
 	struct fr_lock lock; /* held for microseconds only */
-	_Alignas(8) uint8_t (*records)[FR_AUX_KEPT_BYTES];
+	uint8_t (*records)[FR_AUX_KEPT_BYTES];
 	size_t n, max;
 	size_t next; /* if there are more than `max`, the next one overwrites this one */
 };
@@ -88,7 +89,8 @@ int fr_aux_area_copy(struct fr_aux_area *a, uint64_t since_ns, uint64_t until_ns
 int fr_aux_area_enable(struct fr_aux_area *a);
 void fr_aux_area_disable(struct fr_aux_area *a);
 
-/* Returns whether A has other references: during a reload, the old and the new capture have the area. */
+/* Returns whether A has other references: during a reload, the old and the new capture have the area; during
+   a dump, the dumper has it, too. */
 static inline bool fr_aux_area_is_shared(const struct fr_aux_area *a)
 {
 	return atomic_load_explicit(&a->references, memory_order_relaxed) > 1;
@@ -97,7 +99,8 @@ static inline bool fr_aux_area_is_shared(const struct fr_aux_area *a)
 /* Returns whether A belongs to the event E, which was not opened yet. */
 bool fr_aux_area_is_of(const struct fr_aux_area *a, const struct fr_event *e);
 
-/* Keeps the records of RUN that the kernel writes only once. Only the recorder thread calls this function. */
+/* Keeps the newest records of each type that the kernel writes only when an event starts. Only the recorder
+ * thread calls this function. */
 void fr_aux_area_keep(struct fr_aux_area *a, const struct fr_run *run);
 /* Appends the kept records. Returns 0 or -ENOMEM. */
 int fr_aux_area_append_kept(struct fr_aux_area *a, struct fr_buf *ret);

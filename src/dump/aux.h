@@ -13,8 +13,8 @@ uint64_t fr_dump_aux_bytes(const struct fr_aux_data *a);
    file: perf refuses other ids. Returns 0, -ENOMEM or the errno of the sink. */
 int fr_dump_aux_write_head(
 	struct fr_file_writer *out, const struct fr_aux_data *a, const struct fr_session *s);
-/* Writes the records that the kernel writes only once, if they are older than BEFORE_NS: the frames do not
-   have them. Returns the same values. */
+/* Writes the records that the kernel writes only when an event starts, if they are older than BEFORE_NS: the
+   frames do not have them. Returns the same values. */
 int fr_dump_aux_write_records(struct fr_file_writer *out, const struct fr_aux_data *a, uint64_t before_ns);
 /* Writes the AUX data. Returns the same values. */
 int fr_dump_aux_write_pieces(struct fr_file_writer *out, const struct fr_aux_data *a);

@@ -84,7 +84,7 @@ int fr_id_index(struct fr_buf *ret, const struct fr_id_index_entry *entries, siz
 struct fr_aux_data {
 	struct fr_buf time_conv, info; /* TIME_CONV and AUXTRACE_INFO; empty: there is no such record */
 	struct fr_buf ids;	       /* struct fr_id_index_entry, one after the other */
-	/* Records that the kernel writes only once, when an event starts: ITRACE_START, AUX_OUTPUT_HW_ID. A
+	/* Records that the kernel writes only when an event starts: ITRACE_START, AUX_OUTPUT_HW_ID. A
 	   dump needs them even if the ring has evicted them. */
 	struct fr_buf records;
 	struct fr_auxtrace *pieces; /* their data is borrowed */

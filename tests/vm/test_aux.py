@@ -201,7 +201,7 @@ def test_reloads_windows_and_messages(boot):
     """The module has the name intel_pt, so perf takes the dumps for those of Intel PT. It cannot decode the data."""
     share = boot.share
     make_run(share, "window", [(0, 20000, False), (1, 3500000, True)])
-    for name in ("reload", "past", "kept", "command"):
+    for name in ("reload", "past", "short", "kept", "command"):
         (share / name).mkdir()
     boot.run(r"""
         . /share/functions
@@ -230,6 +230,7 @@ def test_reloads_windows_and_messages(boot):
         reload cpu-clock intel_pt/rate=1/ >$to/reload4 2>&1; sleep 0.3; dump
         # A window that has ended.
         to=/share/past; sleep 6; dump --from -4s --to -3s; dump
+        to=/share/short; dump --last 200ms
         # A dump that cannot be written is kept, with its AUX data.
         to=/share/kept; mount -t tmpfs -o size=64k none /tmp/d
         flightrecctl --socket /tmp/ctl dump >$to/failed 2>&1 && exit 1
@@ -268,6 +269,8 @@ def test_reloads_windows_and_messages(boot):
     assert "AUX: 2 areas, 512.0K" in (share / "past/status").read_text()
     assert re.search(r"^flightrec_aux_pauses_total 1[0-9]*$", (share / "past/metrics").read_text(), re.M)
 
+    (_, _, file), = record_of(share, "short")
+    assert perf("script", "--no-itrace", "-D", "-i", file).count("PERF_RECORD_ITRACE_START") >= 2  # they are older than the window
     file = second[2]
     raw = perf("script", "--no-itrace", "-D", "-i", file)
     for record in ("AUXTRACE_INFO type: 1", "ITRACE_START", "AUX offset", "AUXTRACE size", "ID_INDEX nr: 2", "SWITCH_CPU_WIDE"):
