@@ -78,6 +78,7 @@ static bool has_aux(const struct fr_capture *c, const struct fr_target *t, const
 		while (i + 1 < c->n_sampled && !(only[c->cpus[i] / 8] & 1u << c->cpus[i] % 8))
 			i++;
 	make_aux_attr(&a);
+	a.write_backward = 0;
 	fd = fr_perf_open_adapt(&a, open_pid(t, 0), c->cpus[i], open_flags(t));
 	if (fd < 0)
 		return fd == -EBUSY;
@@ -95,10 +96,14 @@ static size_t kind_len(const char *pmu)
 	return n;
 }
 
-static int check_kind(const struct fr_event *first, const struct fr_event *e, struct fr_diag *d)
+/* FIRST is the first AUX event, or E. */
+static int check_event(const struct fr_event *first, const struct fr_event *e, struct fr_diag *d)
 {
 	const size_t n = kind_len(first->pmu);
 
+	if (e->overwrite)
+		return fr_fail(d, -EINVAL, "leave out the term: AUX data is always overwritten",
+			"event %s has AUX data, and cannot have the term overwrite", e->name);
 	if (n == kind_len(e->pmu) && strncmp(first->pmu, e->pmu, n) == 0)
 		return 0;
 	return fr_fail(d, -EINVAL, "record one of them, or record with two instances of flightrecd",
@@ -115,13 +120,13 @@ int fr_aux_find(struct fr_capture *c, const struct fr_target *t, struct fr_diag 
 	for (size_t i = 0; r == 0 && i + 1 < c->n_events; i++) {
 		struct fr_event *e = &c->events[i];
 
-		e->aux = e->pmu && !e->overwrite && has_aux(c, t, e);
+		e->aux = e->pmu && has_aux(c, t, e);
 		if (!e->aux)
 			continue;
 		make_aux_attr(&e->attr);
 		e->attr.wakeup_watermark = (uint32_t)FR_MIN(c->ring_bytes[FR_RING_FORWARD], RING_MAX) / 4;
-		r = first ? check_kind(first, e, d) : 0;
 		first = first ? first : e;
+		r = fr_explain_origin(d, check_event(first, e, d), e);
 		n++;
 	}
 	if (r < 0 || n == 0)

@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "capture/aux.h"
+#include "capture/perf_open.h"
 #include "perfdata/record.h"
 
 #include <errno.h>
@@ -114,6 +115,31 @@ TEST(an_event_of_a_pmu_without_aux_data_makes_samples)
 	live_drain(c, &seen);
 	assert_true(seen.samples > 10);
 	fr_capture_free(c);
+}
+
+TEST(an_aux_area_that_cannot_be_had_is_explained)
+{
+	static const struct {
+		int code;
+		const char *what, *hint;
+	} cases[] = {
+		{-EPERM, "not permitted to lock the memory of an AUX area of 4.0M", "RLIMIT_MEMLOCK"},
+		{-EPERM, "not permitted", "a smaller AuxBuffer="},
+		{-ENOMEM, "cannot map an AUX area of 4.0M for intel_pt//", "a smaller AuxBuffer="},
+		{-EINVAL, "cannot map an AUX area of 4.0M for intel_pt//", "another AuxBuffer="},
+	};
+	const struct fr_event e = {.name = (char *)"intel_pt//", .aux = true};
+	struct fr_diag d = {0};
+
+	for (size_t i = 0; i < FR_ARRAY_SIZE(cases); i++) {
+		d = (struct fr_diag){0};
+		assert_int_equal(fr_explain_aux_map(&d, cases[i].code, &e, 4 << 20, 2), cases[i].code);
+		assert_non_null(strstr(d.what, cases[i].what));
+		assert_non_null(strstr(d.hint, cases[i].hint));
+	}
+	d = (struct fr_diag){0};
+	assert_int_equal(fr_explain_open(&d, -EBUSY, &e, 0, -1), -EBUSY);
+	assert_non_null(strstr(d.hint, "serves one user at a time"));
 }
 
 struct caller {
