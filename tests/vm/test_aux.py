@@ -171,18 +171,19 @@ def test_dumps_have_each_byte_once(boot, made):
 
 
 def check_merge(directory):
-    """The merge of all dumps of a run has the same bytes, each of them once, in order."""
+    """The merge of all dumps of a run has the same bytes, each of them once, in order. Returns its path."""
     files = dumps_of(directory)
     want = {}
     for file in files:
         for piece in auxdata.pieces(file):
             want[piece.cpu] = want.get(piece.cpu, b"") + piece.data
     done = subprocess.run([BIN / "flightrec-merge", "-o", directory / "merged", *files], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0 and "AUXTRACE_INFO" not in done.stderr.replace("no input has an AUXTRACE_INFO", ""), done.stderr
     got = {}
     for piece in auxdata.pieces(directory / "merged"):
         got[piece.cpu] = got.get(piece.cpu, b"") + piece.data
     assert got == want
+    return directory / "merged"
 
 
 def record_of(share, name):
@@ -278,3 +279,6 @@ def test_reloads_windows_and_messages(boot):
     assert "PERF_RECORD_AUXTRACE" in perf("report", "-D", "--stdio", "-i", file)
     perf("script", "--itrace=i1us", "-i", file)
     assert "sched:sched_switch" in perf("script", "-i", file)
+    merged = check_merge(share / "past")
+    assert perf("script", "--no-itrace", "-D", "-i", merged).count("PERF_RECORD_AUXTRACE_INFO type: 1") == 1
+    perf("script", "--itrace=i1us", "-i", merged)
