@@ -125,7 +125,7 @@ void fr_aux_snapshot_deinit(struct fr_aux_snapshot *s)
 {
 	for (size_t i = 0; i < s->n; i++)
 		if (s->copies[i].mapped)
-			munmap((void *)s->copies[i].t.data, s->copies[i].mapped);
+			munmap(s->copies[i].memory, s->copies[i].mapped);
 	free(s->copies);
 	fr_buf_deinit(&s->records);
 	fr_aux_areas_deinit(&s->areas);

@@ -13,6 +13,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+/* The memory that a copy takes before it stops the events, for what is written until then. */
+#define REST_BYTES (256u << 10)
+
 static _Atomic uint32_t next_queue;
 struct fr_aux_totals fr_aux_totals;
 
@@ -173,20 +176,6 @@ static void raise_maximum(_Atomic uint64_t *maximum, uint64_t ns)
 		atomic_store_explicit(maximum, ns, memory_order_relaxed);
 }
 
-void fr_aux_area_look(struct fr_aux_area *a)
-{
-	const uint64_t begin_ns = fr_monotonic_ns();
-
-	fr_lock(&a->lock);
-	if (stop(a)) {
-		(void)look(a);
-		(void)switch_events(a, PERF_EVENT_IOC_ENABLE);
-		atomic_fetch_add_explicit(&fr_aux_totals.looks, 1, memory_order_relaxed);
-		raise_maximum(&fr_aux_totals.longest_look_ns, fr_monotonic_ns() - begin_ns);
-	}
-	fr_unlock(&a->lock);
-}
-
 static void count_pause(struct fr_aux_area *a, uint64_t gap_ns, uint64_t bytes)
 {
 	atomic_fetch_add_explicit(&a->pauses_to_count, 1, memory_order_relaxed);
@@ -196,45 +185,106 @@ static void count_pause(struct fr_aux_area *a, uint64_t gap_ns, uint64_t bytes)
 	raise_maximum(&fr_aux_totals.longest_gap_ns, gap_ns);
 }
 
-/* Copies the new bytes to TO, which has room for the whole area. */
-static void copy_new(struct fr_aux_area *a, uint64_t since_ns, uint64_t until_ns, uint8_t *to,
-	struct fr_aux_copy *ret, uint64_t *ret_ns) FR_REQUIRES(a->lock)
+/* Stops the events for a look, and starts them. Returns how long they were stopped; 0 if the area is not in
+   use. */
+static uint64_t look_briefly(struct fr_aux_area *a) FR_REQUIRES(a->lock)
 {
 	const uint64_t begin_ns = fr_monotonic_ns();
-	struct fr_aux_part part;
+
+	if (!stop(a))
+		return 0;
+	(void)look(a);
+	(void)switch_events(a, PERF_EVENT_IOC_ENABLE);
+	return fr_monotonic_ns() - begin_ns;
+}
+
+void fr_aux_area_look(struct fr_aux_area *a)
+{
+	uint64_t took_ns;
+
+	fr_lock(&a->lock);
+	took_ns = look_briefly(a);
+	fr_unlock(&a->lock);
+	atomic_fetch_add_explicit(&fr_aux_totals.looks, took_ns > 0, memory_order_relaxed);
+	raise_maximum(&fr_aux_totals.longest_look_ns, took_ns);
+}
+
+/* Stops the events, copies what was written since the first copy, and starts them. The first copy is of
+   EARLY, and is at ret->memory, which has room for EARLY and a whole area. */
+static void copy_rest(struct fr_aux_area *a, const struct fr_aux_part *early, uint64_t since_ns,
+	uint64_t until_ns, struct fr_aux_copy *ret, uint64_t *ret_ns) FR_REQUIRES(a->lock)
+{
+	const uint64_t begin_ns = fr_monotonic_ns(), early_end = early->position + early->len;
+	uint8_t *to = ret->memory;
+	struct fr_aux_part all, rest;
 
 	if (!stop(a))
 		return;
 	*ret_ns = look(a);
-	part = fr_aux_window_take(&a->window, since_ns, until_ns);
-	fr_aux_window_copy(&a->window, a->aux, &part, to);
+	all = rest = fr_aux_window_take(&a->window, since_ns, until_ns);
+	ret->t.data = to;
+	/* The bytes that are only in EARLY were overwritten during the first copy or after it. */
+	if (all.position < early_end) {
+		rest = (struct fr_aux_part){early_end, all.position + all.len - early_end};
+		ret->t.data = to + (all.position - early->position);
+		to += early->len;
+	}
+	fr_aux_window_copy(&a->window, a->aux, &rest, to);
 	(void)switch_events(a, PERF_EVENT_IOC_ENABLE);
-	ret->gap_ns = fr_monotonic_ns() - begin_ns;
-	ret->t.offset = part.position;
-	ret->t.len = part.len;
-	count_pause(a, ret->gap_ns, part.len);
+	ret->gap_ns += fr_monotonic_ns() - begin_ns;
+	ret->t.offset = all.position;
+	ret->t.len = all.len;
+	count_pause(a, ret->gap_ns, all.len);
+}
+
+/* Copies in two steps, so that the gap does not grow with the size of the area: most bytes while the events
+   write, and the rest while they are stopped. */
+static int copy_new(struct fr_aux_area *a, uint64_t since_ns, uint64_t until_ns, struct fr_aux_copy *ret,
+	uint64_t *ret_ns) FR_REQUIRES(a->lock)
+{
+	struct fr_aux_part early;
+	void *to;
+
+	ret->gap_ns = look_briefly(a);
+	early = fr_aux_window_peek(&a->window, since_ns, until_ns);
+	to = mmap(NULL, early.len + a->aux_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (to == MAP_FAILED)
+		return -errno;
+	ret->memory = to;
+	ret->mapped = early.len + a->aux_bytes;
+	fr_aux_window_copy(&a->window, a->aux, &early, to);
+	/* The memory for the rest is there before the events stop. */
+	memset((uint8_t *)to + early.len, 0, FR_MIN(a->aux_bytes, (size_t)REST_BYTES));
+	copy_rest(a, &early, since_ns, until_ns, ret, ret_ns);
+	return 0;
+}
+
+/* Gives back the memory behind the copy. */
+static void trim(struct fr_aux_copy *c)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	const size_t used =
+		c->t.len > 0 ? (size_t)((const uint8_t *)c->t.data - (uint8_t *)c->memory) + c->t.len : 0;
+	const size_t keep = FR_ALIGN_UP(used, page), all = FR_ALIGN_UP(c->mapped, page);
+
+	if (keep < all)
+		munmap((uint8_t *)c->memory + keep, all - keep);
+	c->mapped = keep;
 }
 
 int fr_aux_area_copy(struct fr_aux_area *a, uint64_t since_ns, uint64_t until_ns, struct fr_aux_copy *ret,
 	uint64_t *ret_ns)
 {
-	/* The memory is there before the events stop, so that the gap is short. */
-	void *to = mmap(NULL, a->aux_bytes, PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	int r;
 
 	*ret = (struct fr_aux_copy){.event = a->event.name,
 		.t = {.cpu = a->cpu, .tid = -1, .idx = a->queue, .reference = fr_monotonic_ns()}};
-	if (to == MAP_FAILED)
-		return -errno;
 	fr_lock(&a->lock);
-	copy_new(a, since_ns, until_ns, to, ret, ret_ns);
+	r = copy_new(a, since_ns, until_ns, ret, ret_ns);
 	fr_unlock(&a->lock);
-	ret->mapped = FR_ALIGN_UP(ret->t.len, page);
-	if (ret->mapped < a->aux_bytes)
-		munmap((uint8_t *)to + ret->mapped, a->aux_bytes - ret->mapped);
-	ret->t.data = ret->mapped ? to : NULL;
-	return 0;
+	if (r == 0)
+		trim(ret);
+	return r;
 }
 
 /* Returns whether the kernel writes a record of the type of H only when an event starts. */

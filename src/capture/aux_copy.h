@@ -8,8 +8,9 @@
 
 /* The copy of the new bytes of an AUX area. */
 struct fr_aux_copy {
-	struct fr_auxtrace t; /* t.data is a mapping of `mapped` bytes */
+	struct fr_auxtrace t; /* t.data is in `memory`, a mapping of `mapped` bytes */
+	void *memory;
 	size_t mapped;
 	const char *event; /* borrowed from the area */
-	uint64_t gap_ns;   /* for so long, the area was stopped */
+	uint64_t gap_ns;   /* for so long, the events were stopped */
 };

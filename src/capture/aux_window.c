@@ -89,14 +89,21 @@ static uint64_t position_after(const struct fr_aux_window *w, uint64_t until_ns)
 	return w->position;
 }
 
-struct fr_aux_part fr_aux_window_take(struct fr_aux_window *w, uint64_t since_ns, uint64_t until_ns)
+struct fr_aux_part fr_aux_window_peek(const struct fr_aux_window *w, uint64_t since_ns, uint64_t until_ns)
 {
 	const uint64_t exists = w->position - FR_MIN(w->position, w->size);
 	const uint64_t from = FR_MAX(FR_MAX(exists, w->taken), position_before(w, since_ns));
 	const uint64_t to = FR_MAX(from, position_after(w, until_ns));
 
-	w->taken = FR_MAX(w->taken, to);
 	return (struct fr_aux_part){from, (size_t)(to - from)};
+}
+
+struct fr_aux_part fr_aux_window_take(struct fr_aux_window *w, uint64_t since_ns, uint64_t until_ns)
+{
+	const struct fr_aux_part p = fr_aux_window_peek(w, since_ns, until_ns);
+
+	w->taken = FR_MAX(w->taken, p.position + p.len);
+	return p;
 }
 
 void fr_aux_window_copy(

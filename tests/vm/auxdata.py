@@ -37,8 +37,8 @@ def check_word(time, seq, cpu, tid):
 class Checker:
     """Takes the snapshots of a recording, in their order, and counts what is wrong in them:
     torn: records that the PMU has not written like this; foreign: of another CPU or thread; twice: records that an earlier
-    snapshot has; stale: other records that are not newer than an earlier snapshot of the area; missing: records between two
-    snapshots, if AREA, the size of an area, is given, and the second snapshot is not a full area."""
+    snapshot has; stale: other records that are not newer than an earlier snapshot of the area; missing: records
+    inside of a snapshot; and between two snapshots, if AREA, the size of an area, is given, and the second one is not a full area."""
 
     def __init__(self, tid=None, area=0):
         self.tid = tid
@@ -54,6 +54,7 @@ class Checker:
 
     def add_piece(self, piece):
         self.count_missing(piece)
+        last_seq = U64
         found, counts, since = [], self.counts, self.newest[piece.cpu]
         for check, time, seq, cpu, tid in RECORD.iter_unpack(piece.data[:len(piece.data) // RECORD.size * RECORD.size]):
             counts["records"] += 1
@@ -68,6 +69,8 @@ class Checker:
             counts["stale"] += not seen[seq] and time <= since
             seen[seq] = 1
             self.newest[piece.cpu] = max(self.newest[piece.cpu], time)
+            counts["missing"] += max(0, seq - last_seq - 1)
+            last_seq = seq
             self.next_seq[cpu] = seq + 1
             found.append((time, tid))
         return found

@@ -26,8 +26,10 @@ RUNS = [(mode, whom) for mode in MODES for whom in ("-a", "-p")] if FULL else [(
 # perf expects of this PMU that aux_head is a place.
 PERF_RUNS = [run for run in RUNS if run[0] >= 2]
 SNAPSHOTS = 125 if FULL else 25  # of each run
+LARGE = 10  # dumps with areas of 1M
 RATE = {"-a": 20, "-p": 100}  # records in a millisecond: with -a, each area is overwritten
 FUNCTIONS = r"""
+area=64K
 wait_for() { # COMMAND…: runs it until it succeeds
     n=0; until "$@" >/dev/null 2>&1; do n=$((n + 1)); [ $n -lt 300 ] || exit 1; sleep 0.1; done
 }
@@ -37,7 +39,7 @@ load() { # NAME COMMAND…: starts the load of the run NAME, and waits for its p
     wait_for [ -s /tmp/pid ]; pid=$(cat /tmp/pid); echo $pid >$to/pid
 }
 record() { # OPTIONS…: starts the recorder
-    flightrecd "$@" --aux-buffer 64K -M 4M -o /tmp/d --socket /tmp/ctl >>$to/log 2>&1 & recorder=$!
+    flightrecd "$@" --aux-buffer $area -M 4M -o /tmp/d --socket /tmp/ctl >>$to/log 2>&1 & recorder=$!
     wait_for is_recording
 }
 set_target() { [ $1 = -a ] && target=-a || target="-p $pid"; }
@@ -102,15 +104,15 @@ def dumps_of(directory):
     return sorted(directory.glob("perf.data.sample.*Z"))
 
 
-def check_run(share, mode, whom):
+def check_run(share, name, whom, snapshots=SNAPSHOTS, area=AREA):
     """Checks the dumps of a run. Returns its figures."""
-    directory = share / name_of(mode, whom)
+    directory = share / name
     files = dumps_of(directory)
     tid = int((directory / "pid").read_text())
     used = [int(line) for line in (directory / "cpu").read_text().split()]
-    checker = auxdata.Checker(tid if whom == "-p" else None, AREA)
+    checker = auxdata.Checker(tid if whom == "-p" else None, area)
     gaps, bytes_, rates = [], 0, []
-    assert len(files) == SNAPSHOTS, (directory / "log").read_text()
+    assert len(files) == snapshots, (directory / "log").read_text()
     for n, file in enumerate(files):
         snapshot = auxdata.pieces(file)
         records = checker.add(snapshot)
@@ -122,8 +124,8 @@ def check_run(share, mode, whom):
         if n and whom == "-p":
             rates.append(sum(map(len, records)) * 1e6 / RATE[whom] / (used[n] - used[n - 1]))
     paused = [x["count"] for x in meta["losses"] if x["cause"] == "aux-paused"]
-    assert sum(paused) == 2 * SNAPSHOTS, meta["losses"]
-    assert checker.counts["records"] > 100 * SNAPSHOTS
+    assert sum(paused) == 2 * snapshots, meta["losses"]
+    assert checker.counts["records"] > 100 * snapshots
     return {"snapshots": len(files), "bytes": bytes_, **checker.counts, "gap_median_us": statistics.median(gaps) / 1e3,
             "gap_max_us": max(gaps) / 1e3, **({"size_median": statistics.median(rates)} if rates else {})}
 
@@ -155,12 +157,16 @@ def test_dumps_have_each_byte_once(boot, made):
         make_run(share, name_of(mode, whom), lines)
     for mode, whom in PERF_RUNS:
         make_run(share, name_of(mode, whom, "perf"), lines)
+    # Much is written while a large area is copied.
+    make_run(share, "large-2-a", lines[:LARGE])
+    large = f"area=1M; run large-2-a -a {event(2, '-a').replace('rate=20', 'rate=200')}; area=64K"
     ours = "\n".join(f"run {name_of(mode, whom)} {whom} {event(mode, whom)}" for mode, whom in RUNS)
     theirs = "\n".join(f"perf_run {name_of(mode, whom, 'perf')} {whom} {event(mode, whom, 'intel_pt')}" for mode, whom in PERF_RUNS)
-    out = boot.run(f". /share/functions\ninsmod /share/flightrec_pmu.ko || exit 1\n{ours}\nrmmod flightrec_pmu\n"
+    out = boot.run(f". /share/functions\ninsmod /share/flightrec_pmu.ko || exit 1\n{ours}\n{large}\nrmmod flightrec_pmu\n"
                    f"insmod /share/flightrec_pmu.ko name=intel_pt || exit 1\n{theirs}\ndmesg", limit=900 if FULL else 180)
     assert not re.search(r"WARNING:|BUG:|Oops:", out), out
-    results = {name_of(*run): check_run(share, *run) for run in RUNS}
+    results = {name_of(*run): check_run(share, name_of(*run), run[1]) for run in RUNS}
+    results["large-2-a"] = check_run(share, "large-2-a", "-a", LARGE, 1 << 20)
     theirs = {name_of(*run, "perf"): check_perf_run(share, *run) for run in PERF_RUNS}
     print_table(made[0].version, {**results, **theirs})
     for name, r in results.items():
