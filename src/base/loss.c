@@ -36,8 +36,8 @@ static const struct {
 		"recorder's event; record page faults and the like with only one "
 		"recorder at a time"},
 	[FR_LOSS_AUX_PAUSED] = {"aux-paused",
-		"a dump stopped the hardware trace of a CPU while it copied its AUX area; the JSON of the "
-		"dump has the duration of each gap, and a smaller AuxBuffer= makes them shorter"},
+		"a dump stopped the hardware trace of a CPU for a moment, to copy its AUX area; the JSON of "
+		"the dump has the duration of each gap"},
 	[FR_LOSS_AUX] = {"aux-lost",
 		"the hardware lost AUX data, because its buffer was full, or another program or a virtual "
 		"machine used it; or a dump with AUX data could not be written"},

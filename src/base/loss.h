@@ -20,7 +20,7 @@ enum fr_loss {
 	FR_LOSS_CPU_CAME,	/* a CPU came online and was not recorded at once; counts the CPUs */
 	FR_LOSS_CGROUP_CAME,	/* the cgroup was made again and not recorded at once; counts how often */
 	FR_LOSS_FOREIGN_ID,	/* the kernel gave a sample the id of another recorder's event */
-	FR_LOSS_AUX_PAUSED,	/* a dump stopped an AUX area while it copied it; counts the pauses */
+	FR_LOSS_AUX_PAUSED,	/* a dump stopped an AUX event, to copy its area; counts the copies */
 	FR_LOSS_AUX, /* the hardware lost AUX data (counts the AUX records that say so), or a dump with
 			AUX data could not be written (counts the areas) */
 	_FR_LOSS_MAX,
