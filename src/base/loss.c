@@ -37,6 +37,12 @@ static const struct {
 		"recorder at a time"},
 	[FR_LOSS_MACHINE_CRASH] = {"machine-crash",
 		"the machine crashed, and the records that were still in the kernel rings are missing"},
+	[FR_LOSS_AUX_PAUSED] = {"aux-paused",
+		"a dump stopped the hardware trace of a CPU for a moment, to copy its AUX area; the JSON of "
+		"the dump has the duration of each gap"},
+	[FR_LOSS_AUX] = {"aux-lost",
+		"the hardware lost AUX data, because its buffer was full, or another program or a virtual "
+		"machine used it; or a dump with AUX data could not be written"},
 };
 
 const char *fr_loss_name(enum fr_loss cause)

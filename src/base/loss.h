@@ -21,6 +21,9 @@ enum fr_loss {
 	FR_LOSS_CGROUP_CAME,	/* the cgroup was made again and not recorded at once; counts how often */
 	FR_LOSS_FOREIGN_ID,	/* the kernel gave a sample the id of another recorder's event */
 	FR_LOSS_MACHINE_CRASH,	/* the machine crashed, and the kernel rings are lost; counts the crashes */
+	FR_LOSS_AUX_PAUSED,	/* a dump stopped an AUX event, to copy its area; counts the copies */
+	FR_LOSS_AUX, /* the hardware lost AUX data (counts the AUX records that say so), or a dump with
+			AUX data could not be written (counts the areas) */
 	_FR_LOSS_MAX,
 };
 

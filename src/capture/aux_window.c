@@ -59,25 +59,51 @@ bool fr_aux_window_look(struct fr_aux_window *w, const uint8_t *area, uint64_t h
 	return written > 0;
 }
 
+static const struct fr_aux_mark *mark(const struct fr_aux_window *w, uint64_t i)
+{
+	return &w->marks[i % FR_AUX_MARKS];
+}
+
+static uint64_t oldest_mark(const struct fr_aux_window *w)
+{
+	return w->n_marks - FR_MIN(w->n_marks, (uint64_t)FR_AUX_MARKS);
+}
+
 /* Returns the position up to which the area was written at the last look at or before SINCE_NS; 0 if there is
    none. */
-static uint64_t position_at(const struct fr_aux_window *w, uint64_t since_ns)
+static uint64_t position_before(const struct fr_aux_window *w, uint64_t since_ns)
 {
-	const uint64_t oldest = w->n_marks - FR_MIN(w->n_marks, (uint64_t)FR_AUX_MARKS);
-
-	for (uint64_t i = w->n_marks; i-- > oldest;)
-		if (w->marks[i % FR_AUX_MARKS].time_ns <= since_ns)
-			return w->marks[i % FR_AUX_MARKS].position;
+	for (uint64_t i = w->n_marks; i-- > oldest_mark(w);)
+		if (mark(w, i)->time_ns <= since_ns)
+			return mark(w, i)->position;
 	return 0;
 }
 
-struct fr_aux_part fr_aux_window_take(struct fr_aux_window *w, uint64_t since_ns)
+/* Returns the position up to which the area was written at the first look at or after UNTIL_NS, or at the
+   last look. */
+static uint64_t position_after(const struct fr_aux_window *w, uint64_t until_ns)
+{
+	for (uint64_t i = oldest_mark(w); i < w->n_marks; i++)
+		if (mark(w, i)->time_ns >= until_ns)
+			return mark(w, i)->position;
+	return w->position;
+}
+
+struct fr_aux_part fr_aux_window_peek(const struct fr_aux_window *w, uint64_t since_ns, uint64_t until_ns)
 {
 	const uint64_t exists = w->position - FR_MIN(w->position, w->size);
-	const uint64_t from = FR_MAX(FR_MAX(exists, w->taken), position_at(w, since_ns));
+	const uint64_t from = FR_MAX(FR_MAX(exists, w->taken), position_before(w, since_ns));
+	const uint64_t to = FR_MAX(from, position_after(w, until_ns));
 
-	w->taken = w->position;
-	return (struct fr_aux_part){from, (size_t)(w->position - from)};
+	return (struct fr_aux_part){from, (size_t)(to - from)};
+}
+
+struct fr_aux_part fr_aux_window_take(struct fr_aux_window *w, uint64_t since_ns, uint64_t until_ns)
+{
+	const struct fr_aux_part p = fr_aux_window_peek(w, since_ns, until_ns);
+
+	w->taken = FR_MAX(w->taken, p.position + p.len);
+	return p;
 }
 
 void fr_aux_window_copy(

@@ -52,10 +52,14 @@ void fr_aux_window_init(struct fr_aux_window *w, uint64_t size);
 bool fr_aux_window_look(struct fr_aux_window *w, const uint8_t *area, uint64_t head, uint64_t now_ns);
 
 /* Returns the bytes that were written up to the last look, and are new: that still exist, that no earlier
-   call of this function has returned, and that were not written before the last look at or before SINCE_NS.
-   If there is no such look, this condition cuts nothing. */
-struct fr_aux_part fr_aux_window_take(struct fr_aux_window *w, uint64_t since_ns);
+   call of this function has returned, that were not written before the last look at or before SINCE_NS, and
+   that were written before the first look at or after UNTIL_NS. If there is no such look, the condition cuts
+   nothing. What UNTIL_NS cuts off is still new for the next call. */
+struct fr_aux_part fr_aux_window_take(struct fr_aux_window *w, uint64_t since_ns, uint64_t until_ns);
+/* Returns the same bytes, but the next call returns them again. */
+struct fr_aux_part fr_aux_window_peek(const struct fr_aux_window *w, uint64_t since_ns, uint64_t until_ns);
 
-/* Copies PART out of AREA to TO, in the order of positions. The event is still stopped. */
+/* Copies PART out of AREA to TO, in the order of positions. If the event is not stopped, the bytes that are
+   not in the result of a later peek or take are not valid. */
 void fr_aux_window_copy(
 	const struct fr_aux_window *w, const uint8_t *area, const struct fr_aux_part *part, uint8_t *to);

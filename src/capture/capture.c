@@ -6,11 +6,13 @@
  *   CPU 0   ring[SIDEBAND]   ◄── dummy
  *           ring[FORWARD]    ◄── event A (mapped), event B (SET_OUTPUT), …
  *           ring[OVERWRITE]  ◄── event C/overwrite/
+ *           AUX area         ◄── event D of a PMU with AUX data: an area for each such event (aux_area.h)
  *   CPU 1   …
  *
  * On each CPU, the ring is mapped with the first event that is opened for it. SET_OUTPUT directs the records
  * of the other events to this ring.
  */
+#include "capture/aux_area.h"
 #include "capture/capture_internal.h"
 #include "capture/event_internal.h"
 #include "base/cleanup.h"
@@ -23,7 +25,6 @@
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 
-#define CPUS_MAX 8192
 /* The most bytes that a ring collects before it wakes the recorder. Records that are drained soon are still
    in the caches of the CPU. The rest of a large ring is filled only when the recorder gets no CPU for some
    time. */
@@ -56,30 +57,14 @@ static int check_config(struct fr_capture *c, const struct fr_capture_config *co
 
 	if (!config->events || !config->events->n)
 		return fr_fail(d, -EINVAL, NULL, "no event to record");
-	for (size_t i = 0; i < config->events->n; i++)
-		if (config->events->items[i].system_wide_only && (config->n_pids || config->cgroup))
-			return fr_fail(d, -EINVAL, "record it system-wide",
-				"event %s cannot count a single task or cgroup",
-				config->events->items[i].name);
 	r = check_ring_size("a kernel buffer", ring, d);
 	if (r == 0)
 		r = check_ring_size("a side-band buffer", sideband, d);
 	c->ring_bytes[FR_RING_FORWARD] = c->ring_bytes[FR_RING_OVERWRITE] = ring;
 	c->ring_bytes[FR_RING_SIDEBAND] = sideband;
-	return r;
-}
-
-static int copy_event(struct fr_event *to, const struct fr_event *from)
-{
-	char **const strings[] = {&to->name, &to->filter, &to->origin, &to->tracepoint, &to->cpus};
-	int r = 0;
-
-	*to = *from;
-	for (size_t i = 0; i < FR_ARRAY_SIZE(strings); i++)
-		if (*strings[i]) {
-			*strings[i] = strdup(*strings[i]);
-			r = *strings[i] ? r : -ENOMEM;
-		}
+	c->aux_bytes = config->aux_bytes ? config->aux_bytes : FR_DEFAULT_AUX_BYTES;
+	if (r == 0)
+		r = check_ring_size("an AUX buffer", c->aux_bytes, d);
 	return r;
 }
 
@@ -103,7 +88,7 @@ static int copy_events(struct fr_capture *c, const struct fr_capture_config *con
 		struct perf_event_attr *a = &c->events[i].attr;
 		size_t ring;
 
-		r = copy_event(&c->events[i], i < list->n ? &list->items[i] : &sideband);
+		r = fr_event_copy(&c->events[i], i < list->n ? &list->items[i] : &sideband);
 		ring = c->ring_bytes[kind_of(c, i)];
 		a->watermark = 1;
 		a->wakeup_watermark = c->events[i].overwrite ? ring : FR_MIN(ring / 4, WAKEUP_MAX);
@@ -194,10 +179,10 @@ static int open_on_cpu(
 
 static int open_event(struct fr_capture *c, const struct fr_target *t, size_t event, struct fr_diag *d)
 {
-	uint8_t only[CPUS_MAX / 8];
+	uint8_t only[FR_CPUS_MAX / 8];
 	const char *list = c->events[event].cpus;
 	size_t n;
-	int r = list ? fr_cpulist_parse(list, only, CPUS_MAX) : 0;
+	int r = list ? fr_cpulist_parse(list, only, FR_CPUS_MAX) : 0;
 
 	if (r < 0)
 		return fr_fail(d, r, NULL, "event %s: cannot read the CPUs of its PMU, \"%s\"",
@@ -208,7 +193,8 @@ static int open_event(struct fr_capture *c, const struct fr_target *t, size_t ev
 	n = kind_of(c, event) == FR_RING_SIDEBAND ? c->n_cpus : c->n_sampled;
 	for (size_t i = 0; r == 0 && i < n; i++)
 		if (!list || only[c->cpus[i] / 8] & 1u << c->cpus[i] % 8)
-			r = open_on_cpu(c, t, event, i, d);
+			r = c->events[event].aux ? fr_aux_open_on_cpu(c, t, event, i, d)
+						 : open_on_cpu(c, t, event, i, d);
 	return r;
 }
 
@@ -223,10 +209,10 @@ static int open_events(struct fr_capture *c, const struct fr_target *t, struct f
 		return fr_fail(d, -ESRCH, "give the pid of a process that runs",
 			"all processes that were to be recorded have ended");
 	for (size_t i = 0; r == 0 && i + 1 < c->n_events; i++) {
-		size_t before = c->n_open;
+		const size_t before = c->n_open + c->n_aux;
 
 		r = open_event(c, t, i, d);
-		if (r == 0 && c->n_open == before)
+		if (r == 0 && c->n_open + c->n_aux == before)
 			r = fr_fail(d, -ENODEV, "give other CPUs with -C",
 				"none of these CPUs counts event %s", c->events[i].name);
 	}
@@ -240,6 +226,12 @@ static int index_ids(struct fr_capture *c)
 	for (size_t i = 0; r == 0 && i < c->n_open; i++)
 		r = fr_id_table_add(
 			&c->ids, c->open[i].id, c->open[i].event * c->n_cpus + c->open[i].cpu_index);
+	for (size_t i = 0; i < c->n_aux; i++) {
+		const struct fr_aux_view *v = &c->aux[i];
+
+		for (size_t k = 0; r == 0 && k < v->area->n; k++)
+			r = fr_id_table_add(&c->ids, v->area->ids[k], v->event * c->n_cpus + v->cpu_index);
+	}
 	return r;
 }
 
@@ -251,6 +243,8 @@ static int poll_rings(struct fr_capture *c, struct fr_diag *d)
 		for (size_t i = 0; r == 0 && i < c->n_cpus; i++)
 			if (c->rings[kind][i].page)
 				r = fr_ring_add_to_epoll(&c->rings[kind][i]);
+	for (size_t i = 0; r == 0 && i < c->n_aux; i++)
+		r = fr_ring_add_to_epoll(&c->aux[i].ring);
 	return r < 0 ? fr_fail_errno(d, r, NULL, "cannot poll the kernel rings") : 0;
 }
 
@@ -284,6 +278,16 @@ static int allocate_buffers(struct fr_capture *c, struct fr_target *t)
 	return c->look.copy && c->look.pieces ? 0 : -ENOMEM;
 }
 
+/* A PMU of hardware traces (Arm SPE) can have a cpumask, and yet trace single tasks. */
+static int check_target(const struct fr_capture *c, const struct fr_capture_config *config, struct fr_diag *d)
+{
+	for (size_t i = 0; i < c->n_events; i++)
+		if (c->events[i].system_wide_only && !c->events[i].aux && (config->n_pids || config->cgroup))
+			return fr_fail(d, -EINVAL, "record it system-wide",
+				"event %s cannot count a single task or cgroup", c->events[i].name);
+	return 0;
+}
+
 static int capture_init(
 	struct fr_capture *c, const struct fr_capture_config *config, struct fr_target *t, struct fr_diag *d)
 {
@@ -298,6 +302,10 @@ static int capture_init(
 		r = copy_events(c, config);
 	if (r == 0)
 		r = allocate_buffers(c, t);
+	if (r == 0)
+		r = fr_aux_find(c, t, d);
+	if (r == 0)
+		r = check_target(c, config, d);
 	if (r == 0)
 		r = open_events(c, t, d);
 	if (r == 0)
@@ -323,12 +331,14 @@ int fr_capture_open(const struct fr_capture_config *config, struct fr_capture **
 		return -ENOMEM;
 	c->epoll_fd = -1;
 	c->divisor = 1;
+	c->previous = config->previous;
 	r = fr_target_init(&t, config, d);
 	if (t.cgroup_fd >= 0)
 		(void)fstat(t.cgroup_fd, &c->cgroup);
 	if (r == 0)
 		r = capture_init(c, config, &t, d);
 	fr_target_deinit(&t);
+	c->previous = NULL;
 	if (r < 0) {
 		fr_capture_free(c);
 		return r;
@@ -357,6 +367,11 @@ struct fr_capture *fr_capture_free(struct fr_capture *c)
 	}
 	for (size_t i = 0; i < c->n_open; i++)
 		close(c->open[i].fd);
+	for (size_t i = 0; i < c->n_aux; i++) {
+		free(c->aux[i].ring.fds); /* the area has the memory of the ring */
+		fr_aux_area_unref(c->aux[i].area);
+	}
+	free(c->aux);
 	if (c->epoll_fd >= 0)
 		close(c->epoll_fd);
 	for (size_t i = 0; c->events && i < c->n_events; i++)

@@ -12,6 +12,8 @@
 
 #define FR_DEFAULT_RING_BYTES (2u << 20)
 #define FR_DEFAULT_SIDEBAND_RING_BYTES (512u << 10)
+#define FR_DEFAULT_AUX_BYTES (4u << 20)
+#define FR_CPUS_MAX 8192
 
 enum fr_ring_kind {
 	FR_RING_SIDEBAND, /* drained first */
@@ -27,6 +29,14 @@ struct fr_open_event {
 	uint64_t id;
 };
 
+/* The ring of an AUX area (aux_area.h), as this capture drains it. The area owns the memory and the events.
+ */
+struct fr_aux_view {
+	struct fr_aux_area *area; /* a reference */
+	uint32_t event, cpu_index;
+	struct fr_ring ring;
+};
+
 struct fr_capture {
 	/* Copies of the events, with the attrs that the kernel accepted. The side-band event is the last. */
 	struct fr_event *events;
@@ -38,6 +48,9 @@ struct fr_capture {
 	size_t n_open;
 	struct fr_ring *rings[_FR_RING_MAX]; /* n_cpus each */
 	size_t ring_bytes[_FR_RING_MAX];
+	struct fr_aux_view *aux; /* of all AUX events */
+	size_t n_aux, aux_bytes;
+	const struct fr_capture *previous; /* only during fr_capture_open() */
 	struct fr_id_table ids;
 	struct fr_counter_cell *cells; /* [event * n_cpus + cpu] */
 	struct fr_counter_cell unknown;

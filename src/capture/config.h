@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+struct fr_capture;
+
 struct fr_capture_config {
 	const struct fr_event_list *events;
 	const char *cpus;    /* a CPU list; NULL: all CPUs that are online */
@@ -20,4 +22,8 @@ struct fr_capture_config {
 	bool no_build_ids;   /* no build-ids in map records (KernelBuildIDs= in flightrecd.conf(5)) */
 	size_t ring_bytes;   /* per CPU; a power of two, at least a page. 0: the default */
 	size_t sideband_ring_bytes;
+	size_t aux_bytes; /* of each AUX area; a power of two, at least a page. 0: the default */
+	/* The capture that the new one replaces, or NULL. If an AUX event stays the same, the new capture
+	   shares its areas. */
+	const struct fr_capture *previous;
 };

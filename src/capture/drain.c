@@ -31,6 +31,9 @@
    the loop prefetches as many bytes as the record has, at this distance after the record's begin. */
 #define PREFETCH_BYTES 2048
 #define CACHE_LINE 64
+/* Flags of an AUX record that mean that the hardware has lost AUX data. That older data was overwritten is
+   not one of them. */
+#define AUX_FLAGS_OF_LOSS (PERF_AUX_FLAG_TRUNCATED | PERF_AUX_FLAG_PARTIAL | PERF_AUX_FLAG_COLLISION)
 
 static struct fr_counter_cell *cell_of(const struct fr_tally *t, uint64_t id)
 {
@@ -78,6 +81,9 @@ static void __attribute__((noinline)) count_losses(struct fr_tally *t, const str
 	else if (h->type == PERF_RECORD_LOST_SAMPLES && h->size >= sizeof(struct fr_record_lost_samples))
 		fr_cell_add_lost(cell_of(t, fr_record_id(h)), t->lost_as,
 			((const struct fr_record_lost_samples *)h)->lost);
+	else if (h->type == PERF_RECORD_AUX && h->size >= sizeof(struct fr_record_aux) &&
+		 ((const struct fr_record_aux *)h)->flags & AUX_FLAGS_OF_LOSS)
+		fr_cell_add_lost(cell_of(t, fr_record_id(h)), FR_LOSS_AUX, 1);
 	else if (h->type == PERF_RECORD_THROTTLE && h->size >= sizeof(*throttle))
 		fr_cell_add_lost(cell_of(t, throttle->id), FR_LOSS_THROTTLED, 1);
 }

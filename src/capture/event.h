@@ -46,6 +46,8 @@ struct fr_event {
 	bool overwrite;
 	bool system_wide_only; /* its PMU cannot count single tasks */
 	char *tracepoint;      /* "system:name" of a tracepoint, even with name=; or NULL */
+	char *pmu;	       /* the name of its PMU in sysfs; NULL: it is not written as PMU/TERMS/ */
+	bool aux;	       /* its PMU writes AUX data (capture/aux.h); fr_capture_open() sets it */
 	char *cpus;	       /* a list of the CPUs on which the event's PMU counts; NULL: all CPUs */
 };
 

@@ -240,8 +240,23 @@ int fr_event_list_add(struct fr_event_list *list, struct fr_event *e)
 	return 0;
 }
 
+int fr_event_copy(struct fr_event *to, const struct fr_event *from)
+{
+	char **const strings[] = {&to->name, &to->filter, &to->origin, &to->tracepoint, &to->pmu, &to->cpus};
+	int r = 0;
+
+	*to = *from;
+	for (size_t i = 0; i < FR_ARRAY_SIZE(strings); i++)
+		if (*strings[i]) {
+			*strings[i] = strdup(*strings[i]);
+			r = *strings[i] ? r : -ENOMEM;
+		}
+	return r;
+}
+
 void fr_event_deinit(struct fr_event *e)
 {
+	free(e->pmu);
 	free(e->name);
 	free(e->filter);
 	free(e->origin);

@@ -86,6 +86,8 @@ static inline __u64 *fr_event_attr_config(struct perf_event_attr *a, unsigned i)
    an error, E does not change. */
 int fr_event_list_add(struct fr_event_list *list, struct fr_event *e);
 void fr_event_deinit(struct fr_event *e);
+/* Makes a deep copy. Returns 0 or -ENOMEM; TO must be freed also after an error. */
+int fr_event_copy(struct fr_event *to, const struct fr_event *from);
 #define _cleanup_event_ _cleanup_(fr_event_deinit)
 
 /* event_pmu.c */

@@ -140,6 +140,25 @@ static int set_term(const struct fr_event_env *env, const char *pmu, const char 
 	return 0;
 }
 
+/* Sets the terms that perf sets for PMUs of hardware traces, if the PMU has them. Without the times and the
+   threads in its data, a decoder cannot assign the data to the other records. */
+static int set_trace_defaults(
+	const struct fr_event_env *env, const char *pmu, struct perf_event_attr *a, struct fr_diag *d)
+{
+	static const struct {
+		const char *pmu, *term;
+	} defaults[] = {{"intel_pt", "pt"}, {"intel_pt", "branch"}, {"intel_pt", "tsc"},
+		{"cs_etm", "contextid"}, {"cs_etm", "timestamp"}};
+	char format[256];
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < FR_ARRAY_SIZE(defaults); i++)
+		if (!strcmp(pmu, defaults[i].pmu) &&
+			read_attribute(env, pmu, "format", defaults[i].term, format, sizeof(format)) == 0)
+			r = set_term(env, pmu, defaults[i].term, "1", a, d);
+	return r;
+}
+
 static bool has_value(const struct fr_terms *terms, const char *name)
 {
 	for (size_t i = 0; i < terms->n; i++)
@@ -204,6 +223,12 @@ int fr_pmu_event(const struct fr_event_env *env, const char *pmu, const struct f
 	if (r < 0 || fr_u64_parse(line, &type) < 0 || type > UINT32_MAX)
 		return fr_fail(d, r < 0 ? r : -EBADMSG, NULL, "cannot read the type of the PMU %s", pmu);
 	e->attr.type = type;
+	e->pmu = strdup(pmu);
+	if (!e->pmu)
+		return -ENOMEM;
+	r = set_trace_defaults(env, pmu, &e->attr, d);
+	if (r < 0)
+		return r;
 	/* Apply the named events first, because other terms of the user override terms of a named event. */
 	for (int pass = 0; pass < 2; pass++)
 		for (size_t i = 0; i < terms->n; i++) {

@@ -119,7 +119,13 @@ int fr_explain_open(struct fr_diag *d, int code, const struct fr_event *e, int c
 		hint = "raise LimitNOFILE= (ulimit -n), or record fewer events or threads";
 		break;
 	case -EBUSY:
-		hint = "stop the other program that has reserved the counter";
+		hint = e->aux ? "its PMU serves one user at a time: stop the other program that traces (perf "
+				"record, another flightrecd). A reload cannot change the terms, the cgroup "
+				"or "
+				"the AuxBuffer= of such an event: restart flightrecd, or leave the event out "
+				"of "
+				"one reload"
+			      : "stop the other program that has reserved the counter";
 		break;
 	case -ENOSYS:
 		return fr_fail(d, code, "use a kernel with CONFIG_PERF_EVENTS",
@@ -142,25 +148,50 @@ int fr_explain_origin(struct fr_diag *d, int code, const struct fr_event *e)
 	return code;
 }
 
+/* Writes to RET what a user can do if N pieces of SIZE may not be locked. KEYS are the keys that make them
+   smaller. */
+static void explain_memlock(
+	size_t n, const char *what, const char *size, const char *keys, char *ret, size_t ret_size)
+{
+	struct rlimit limit = {0};
+
+	getrlimit(RLIMIT_MEMLOCK, &limit);
+	snprintf(ret, ret_size,
+		"%zu %s of %s exceed kernel.perf_event_mlock_kb (%ld for each CPU) and RLIMIT_MEMLOCK "
+		"(%llu KiB): give CAP_IPC_LOCK%s, raise LimitMEMLOCK= or the sysctl, or choose a smaller %s",
+		n, what, size, sysctl_value("/proc/sys/kernel/perf_event_mlock_kb"),
+		(unsigned long long)limit.rlim_cur / 1024,
+		fr_has_capability(CAP_IPC_LOCK)
+			? " (this process has it, but not in the first user namespace)"
+			: "",
+		keys);
+}
+
 int fr_explain_map(struct fr_diag *d, int code, size_t ring_bytes, size_t n_rings)
 {
 	char size[FR_UNIT_SIZE], hint[512];
-	struct rlimit limit = {0};
 
 	fr_size_format(ring_bytes, size);
 	if (code != -EPERM && code != -EAGAIN)
 		return fr_fail_errno(d, code, code == -ENOMEM ? "choose a smaller KernelBuffer=" : NULL,
 			"cannot map a kernel ring of %s", size);
-	getrlimit(RLIMIT_MEMLOCK, &limit);
-	snprintf(hint, sizeof(hint),
-		"%zu rings of %s exceed kernel.perf_event_mlock_kb (%ld for each CPU) and RLIMIT_MEMLOCK "
-		"(%llu KiB): give "
-		"CAP_IPC_LOCK%s, raise LimitMEMLOCK= or the sysctl, or choose a smaller KernelBuffer= or "
-		"SidebandBuffer=",
-		n_rings, size, sysctl_value("/proc/sys/kernel/perf_event_mlock_kb"),
-		(unsigned long long)limit.rlim_cur / 1024,
-		fr_has_capability(CAP_IPC_LOCK)
-			? " (this process has it, but not in the first user namespace)"
-			: "");
+	explain_memlock(n_rings, "rings", size, "KernelBuffer= or SidebandBuffer=", hint, sizeof(hint));
 	return fr_fail(d, code, hint, "not permitted to lock the memory of a kernel ring of %s", size);
+}
+
+int fr_explain_aux_map(
+	struct fr_diag *d, int code, const struct fr_event *e, size_t aux_bytes, size_t n_areas)
+{
+	char size[FR_UNIT_SIZE], hint[512];
+
+	fr_size_format(aux_bytes, size);
+	if (code == -EPERM || code == -EAGAIN) {
+		explain_memlock(n_areas, "AUX areas", size, "AuxBuffer=", hint, sizeof(hint));
+		return fr_fail(d, code, hint, "not permitted to lock the memory of an AUX area of %s", size);
+	}
+	if (code == -EINVAL)
+		return fr_fail_errno(d, code, "choose another AuxBuffer=: some PMUs limit the size",
+			"cannot map an AUX area of %s for %s", size, e->name);
+	return fr_fail_errno(d, code, code == -ENOMEM ? "choose a smaller AuxBuffer=" : NULL,
+		"cannot map an AUX area of %s for %s", size, e->name);
 }

@@ -21,6 +21,9 @@ struct fr_run {
 struct fr_capture_ops {
 	void (*sideband)(void *ctx, const struct fr_run *run);
 	void (*samples)(void *ctx, const struct fr_run *run);
+	/* Records of a ring that is shared with the capture that this capture replaces, or that replaces this
+	   one (AUX areas). None of them comes twice. */
+	void (*shared)(void *ctx, const struct fr_run *run);
 	void *ctx;
 	size_t samples_max; /* most bytes in a run of samples from a ring that is not overwritable; 0:
 			       FR_RUN_MAX */

@@ -22,6 +22,9 @@ int fr_perf_open_adapt(struct perf_event_attr *a, pid_t pid, int cpu, unsigned l
    TID is 0 or negative if the event is for a whole CPU. Both functions return CODE. */
 int fr_explain_open(struct fr_diag *d, int code, const struct fr_event *e, int cpu, pid_t tid);
 int fr_explain_map(struct fr_diag *d, int code, size_t ring_bytes, size_t n_rings);
+/* Does the same for the mmap() of an AUX area of the event E. */
+int fr_explain_aux_map(
+	struct fr_diag *d, int code, const struct fr_event *e, size_t aux_bytes, size_t n_areas);
 /* If CODE is an error, puts E's origin ("file:line") before the text of D. Returns CODE. */
 int fr_explain_origin(struct fr_diag *d, int code, const struct fr_event *e);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Enables and drains an open capture, changes its frequencies, and reads its counters. */
+#include "capture/aux_area.h"
 #include "capture/capture_internal.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -26,8 +27,23 @@ int fr_capture_describe(const struct fr_capture *c, struct fr_session *s)
 		for (size_t i = 0; r == 0 && i < c->n_open; i++)
 			if (c->open[i].event == e)
 				r = fr_event_desc_add_id(desc, c->open[i].id);
+		for (size_t i = 0; r == 0 && i < c->n_aux; i++)
+			if (c->aux[i].event == e)
+				r = fr_event_desc_add_ids(desc, c->aux[i].area->ids, c->aux[i].area->n);
 		if (r < 0)
 			return r;
+	}
+	return 0;
+}
+
+static int enable_aux(struct fr_capture *c, struct fr_diag *d)
+{
+	for (size_t i = 0; i < c->n_aux; i++) {
+		int r = fr_aux_area_enable(c->aux[i].area);
+
+		if (r < 0)
+			return fr_fail_errno(d, r, NULL, "cannot enable %s on CPU %d",
+				c->events[c->aux[i].event].name, c->cpus[c->aux[i].cpu_index]);
 	}
 	return 0;
 }
@@ -52,13 +68,16 @@ int fr_capture_enable(struct fr_capture *c, enum fr_capture_part part, struct fr
 			return fr_fail_errno(d, -errno, NULL, "cannot enable %s on CPU %d",
 				c->events[c->open[i].event].name, c->cpus[c->open[i].cpu_index]);
 	}
-	return 0;
+	return part == FR_CAPTURE_SAMPLES ? enable_aux(c, d) : 0;
 }
 
 void fr_capture_disable(struct fr_capture *c)
 {
 	for (size_t i = c->n_open; i--;)
 		(void)ioctl(c->open[i].fd, PERF_EVENT_IOC_DISABLE, 0);
+	for (size_t i = 0; i < c->n_aux; i++)
+		if (!fr_aux_area_is_shared(c->aux[i].area))
+			fr_aux_area_disable(c->aux[i].area);
 }
 
 uint64_t fr_capture_frequency(const struct fr_capture *c)
@@ -139,6 +158,39 @@ static struct fr_tally make_tally(struct fr_capture *c, enum fr_ring_kind kind)
 	};
 }
 
+struct aux_sink {
+	struct fr_aux_area *area;
+	const struct fr_capture_ops *ops;
+};
+
+static void take_aux_run(void *ctx, const struct fr_run *run)
+{
+	const struct aux_sink *s = ctx;
+
+	fr_aux_area_keep(s->area, run);
+	(fr_aux_area_is_shared(s->area) ? s->ops->shared : s->ops->samples)(s->ops->ctx, run);
+}
+
+/* Drains the rings of the AUX areas. During a reload, two captures drain such a ring one after the other, so
+   the kernel's data_tail says where the drain begins. */
+static size_t drain_aux(struct fr_capture *c, const struct fr_capture_ops *ops)
+{
+	struct fr_tally t = make_tally(c, FR_RING_FORWARD);
+	size_t bytes = 0;
+
+	t.run_max = ops->samples_max;
+	for (size_t i = 0; i < c->n_aux; i++) {
+		struct fr_aux_view *v = &c->aux[i];
+		struct aux_sink sink = {v->area, ops};
+
+		v->ring.tail = v->ring.page->data_tail;
+		bytes += fr_ring_drain(&v->ring, &t, c->bounce, take_aux_run, &sink);
+		fr_cell_add_lost(v->ring.owner, FR_LOSS_AUX_PAUSED,
+			atomic_exchange_explicit(&v->area->pauses_to_count, 0, memory_order_relaxed));
+	}
+	return bytes;
+}
+
 size_t fr_capture_drain(struct fr_capture *c, const struct fr_capture_ops *ops)
 {
 	size_t bytes = 0;
@@ -153,7 +205,7 @@ size_t fr_capture_drain(struct fr_capture *c, const struct fr_capture_ops *ops)
 				bytes += fr_ring_drain(&c->rings[kind][i], &t, c->bounce,
 					kind == FR_RING_SIDEBAND ? ops->sideband : ops->samples, ops->ctx);
 	}
-	return bytes;
+	return bytes + drain_aux(c, ops);
 }
 
 size_t fr_capture_drain_overwrite(struct fr_capture *c, const struct fr_capture_ops *ops)

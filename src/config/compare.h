@@ -18,7 +18,7 @@ void fr_config_swap_triggers(struct fr_config *a, struct fr_config *b);
    and CPUBudget=. */
 void fr_config_copy_live_keys(struct fr_config *now, const struct fr_config *next);
 
-#define FR_CONFIG_RESTART_KEYS 10
+#define FR_CONFIG_RESTART_KEYS 11
 /* Compares the values of the keys whose member `reload` is FR_RELOAD_RESTART. Sets RET to the names (like
    "Directory") of the keys whose values in `now` and `next` differ. Returns the number of these keys. */
 size_t fr_config_restart_keys(const struct fr_config *now, const struct fr_config *next,

@@ -48,6 +48,7 @@ struct fr_config {
 	uint64_t kernel_buffer_bytes; /* KernelBuffer= for each CPU, auto */
 	enum fr_build_ids kernel_build_ids; /* KernelBuildIDs=, auto */
 	uint64_t sideband_buffer_bytes;	    /* SidebandBuffer= for each CPU, 512K */
+	uint64_t aux_buffer_bytes;	    /* AuxBuffer= for each AUX event and CPU, 4M */
 	uint64_t auxiliary_max_bytes;	    /* AuxiliaryMax=, 32M; 0: no limit */
 	uint64_t auxiliary_max_age_ns;	    /* AuxiliaryMaxAge=, 1h; 0: no limit */
 	int compression_level;		    /* CompressionLevel=, 1 */
@@ -62,6 +63,7 @@ struct fr_config {
 	bool dump_compress;	       /* Compression=, yes */
 	uint64_t window_ns;	       /* Window=, all; 0: all */
 	uint64_t post_trigger_ns;      /* PostTrigger=, 0 */
+	uint64_t aux_window_ns;	       /* AuxWindow=, 10s; 0: all */
 	uint64_t block_bytes;	       /* BlockSize=, 1M */
 	unsigned queue_depth;	       /* QueueDepth=, 8 */
 	struct fr_retention retention; /* MaxUse= KeepFree= MaxFiles= MaxAge= */

@@ -15,6 +15,7 @@
 enum {
 	OPT_FILTER = 256,
 	OPT_TRIGGER,
+	OPT_AUX_BUFFER,
 	OPT_CALL_GRAPH,
 	OPT_CONFIG,
 	OPT_RING_MEMORY,
@@ -49,6 +50,8 @@ static const struct fr_option options[] = {
 		"a memory that survives a crash of the machine, such as /dev/flightrec_mem", NULL},
 	{"mmap-pages", 'm', "PAGES", "kernel ring of each CPU, in pages or with a suffix, as in 2M (auto)",
 		NULL},
+	{"aux-buffer", OPT_AUX_BUFFER, "SIZE",
+		"memory for hardware traces of each CPU, in pages or with a suffix (4M)", NULL},
 	{"output", 'o', "DIR", "directory of the files (/var/lib/flightrec, with COMMAND: .)", NULL},
 	{"window", OPT_WINDOW, "SPAN", "how far back a dump goes: 30s, or all of the ring (all)", NULL},
 	{"post-trigger", OPT_POST_TRIGGER, "SPAN",
@@ -193,8 +196,9 @@ static int parse_pids(struct fr_config *c, const char *list, struct fr_diag *d)
 	return 0;
 }
 
-/* Sets KernelBuffer=. A number without a suffix is a number of pages, as with -m of perf. */
-static int set_mmap_pages(struct fr_config *c, const char *value, struct fr_diag *d)
+/* Sets the buffer KEY. A number without a suffix is a number of pages, as with -m of perf. */
+static int set_pages(
+	struct fr_config *c, const char *key, const char *value, const char *option, struct fr_diag *d)
 {
 	char bytes[32];
 	uint64_t pages;
@@ -204,7 +208,7 @@ static int set_mmap_pages(struct fr_config *c, const char *value, struct fr_diag
 			(unsigned long long)(pages * (uint64_t)sysconf(_SC_PAGESIZE)));
 		value = bytes;
 	}
-	return fr_config_set(c, "Recorder", "KernelBuffer", value, "-m", d);
+	return fr_config_set(c, "Recorder", key, value, option, d);
 }
 
 /* Options that do the same as a key of the file. */
@@ -388,7 +392,9 @@ static int apply_option(
 	case 'p':
 		return parse_pids(c, value, d);
 	case 'm':
-		return set_mmap_pages(c, value, d);
+		return set_pages(c, "KernelBuffer", value, "-m", d);
+	case OPT_AUX_BUFFER:
+		return set_pages(c, "AuxBuffer", value, "--aux-buffer", d);
 	case 'o':
 		return set_absolute_path(&c->directory, value, "-o", d);
 	case OPT_SOCKET:

@@ -239,6 +239,10 @@ const struct fr_value_type fr_type_window = {"a duration or all",
 	"write it as 30s, 5min or 1h30m, or all for the whole ring", .parse = fr_duration_parse,
 	.word = "all", .word_value = 0};
 
+const struct fr_value_type fr_type_aux_window = {"a duration or all",
+	"write it as 10s or 1min, or all for all that the AUX areas have", .parse = fr_duration_parse,
+	.least = 1, .most = UINT64_MAX, .word = "all", .word_value = 0};
+
 /* Strings. */
 
 const struct fr_value_type fr_type_string = {.is_string = true};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "dump/dump.h"
+#include "dump/aux.h"
 #include "dump/bpf.h"
 #include "dump/file_system.h"
 #include "dump/frames.h"
@@ -20,6 +21,9 @@
 
 #define MODE 0640
 #define NAME_TRIES 1000
+/* The frames of a snapshot overlap in time by less than this, which is the longest time between two rounds of
+   the recorder. */
+#define OVERLAP_NS FR_NSEC_PER_SEC
 #define HEAD_BYTES (1u << 20) /* an estimate for the header and the feature sections */
 
 struct dump {
@@ -66,6 +70,7 @@ static void dump_deinit(struct dump *x)
 	fr_buf_deinit(&x->state);
 	fr_buf_deinit(&x->since);
 	fr_session_deinit(&x->session);
+	fr_buf_deinit(&x->out.aux_index);
 }
 
 static void make_name(struct dump *x)
@@ -249,7 +254,11 @@ static int write_content(struct dump *x)
 	int r = fr_file_begin(&x->out, &x->session, &sink);
 
 	if (r == 0)
+		r = fr_dump_aux_write_head(&x->out, x->params->aux, &x->session);
+	if (r == 0)
 		r = fr_file_write_records(&x->out, x->state.data, x->state.len);
+	if (r == 0)
+		r = fr_dump_aux_write_records(&x->out, x->params->aux, x->params->from_ns + OVERLAP_NS);
 	if (r == 0)
 		r = fr_file_write_records(&x->out, &fr_finished_round, sizeof(fr_finished_round));
 	if (r == 0)
@@ -261,6 +270,8 @@ static int write_content(struct dump *x)
 		r = fr_file_write_records(&x->out, x->maps.data, x->maps.len);
 	if (r == 0)
 		r = write_frames(x);
+	if (r == 0)
+		r = fr_dump_aux_write_pieces(&x->out, x->params->aux);
 	if (r == 0)
 		r = fr_jit_finish(x->jit, &x->jit_stats);
 	if (r == 0)
@@ -342,6 +353,7 @@ int fr_dump_write(struct fr_snapshot *snapshot, const struct fr_dump_params *par
 	   only for a dump, so their samples can be older than the low watermarks of all frames. */
 	exact.from_ns = FR_MAX(params->from_ns, fr_snapshot_low_watermark(snapshot));
 	fr_frames_plan(x.snapshot, x.params, &x.plan);
+	x.plan.bytes += fr_dump_aux_bytes(params->aux);
 	r = open_file(&x, d);
 	if (r < 0)
 		return r;

@@ -9,6 +9,7 @@
 #include "fileio/writer.h"
 #include "history/history.h"
 #include "jit/open_files.h"
+#include "perfdata/auxtrace.h"
 #include "perfdata/session.h"
 #include "sideband/early_ids.h"
 
@@ -54,6 +55,7 @@ struct fr_dump_params {
 	/* The dump has all trigger samples, also those outside the window. */
 	const struct fr_trigger_sample *trigger_samples;
 	size_t n_trigger_samples;
+	const struct fr_aux_data *aux;		  /* NULL: the recording has no AUX events */
 	struct fr_jit_open_files *jit_open_files; /* or NULL */
 	struct fr_early_ids *early_ids;		  /* NULL: the dump reads build-ids from files */
 	bool vdso_kept;				  /* perf can find a copy of the vdso by its build-id */

@@ -38,6 +38,7 @@ struct fr_dumper;
 struct fr_dumper_settings {
 	struct fr_retention limits;
 	bool keep_failed;
+	uint64_t aux_window_ns; /* AuxWindow=; 0: all */
 };
 
 struct fr_dumper_config {
@@ -60,6 +61,9 @@ struct fr_dumper_config {
 	   frequency from FROM_NS to TO_NS. */
 	void (*add_losses)(void *ctx, cJSON *meta);
 	void (*add_steps)(void *ctx, uint64_t from_ns, uint64_t to_ns, cJSON *meta);
+	/* Takes a reference to each AUX area of the recording. The dumper thread calls this function before
+	   the snapshot. Returns 0 or -ENOMEM. */
+	int (*ref_aux)(void *ctx, struct fr_aux_areas *ret);
 	void *ctx;
 };
 
@@ -117,6 +121,7 @@ struct fr_dumper_stats {
 	uint64_t kept_trigger_ns;
 	uint64_t kept_bytes;	   /* bytes of the ring that the kept dump uses */
 	uint64_t samples_given_up; /* the loss FR_LOSS_FAILED_DUMP */
+	uint64_t aux_given_up;	   /* the loss FR_LOSS_AUX: copies of AUX areas that were not written */
 	char kept_why[512];
 	uint64_t writing_since_ns; /* monotonic; 0: nothing is being written */
 	char writing_name[FR_DUMP_NAME_SIZE];

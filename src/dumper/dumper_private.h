@@ -57,6 +57,9 @@ int fr_dumper_write(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snap
 int fr_dumper_model(void *p, uint64_t low_watermark_ns, uint64_t time_ns, struct fr_buf *ret_state,
 	struct fr_buf *ret_since);
 
+/* Counts the AUX data of JOB, which no file will have, as lost. */
+void fr_dumper_give_up_aux(struct fr_dumper *p, const struct fr_dump_job *job);
+
 /* The functions of kept.c are for the dumper thread. If KeepFailed= is set, and the recorder does not end
    after JOB, this function gives up the previous kept dump, and then tries to keep the data of JOB: it takes
    over *SNAPSHOT, sets it to NULL, and sets the outcome of JOB to FR_OUTCOME_KEPT. If the data cannot be

@@ -6,6 +6,7 @@
 #include "base/diag.h"
 #include "dump/dump.h"
 #include "dump/vacuum.h"
+#include "dumper/job_aux.h"
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -47,6 +48,7 @@ struct fr_dump_job {
 	uint64_t ready_ns;	 /* the job is not written before this time */
 	bool compress;
 	struct fr_file_writer_config writer;
+	struct fr_job_aux *aux; /* the AUX data, from the snapshot on; NULL: none */
 	cJSON *meta;	/* content of the sidecar: "cause", "causes" …; fr_dump_write() adds the rest */
 	void **callers; /* calls of the main loop that wait for the outcome */
 	size_t n_callers;

@@ -62,6 +62,7 @@ static struct fr_dump_job *copy_job(const struct fr_dump_job *job)
 	copy->n_callers = 0;
 	copy->vacuum = (struct fr_vacuum_report){0};
 	copy->directory = NULL;
+	copy->aux = NULL;
 	copy->meta = cJSON_Duplicate(job->meta, true);
 	if (!copy->meta)
 		return fr_dump_job_free(copy);
@@ -110,6 +111,8 @@ static struct fr_dump_job *give_up(struct fr_dumper *p, bool last)
 	uint64_t samples = last ? p->kept.samples : fr_snapshot_evicted_samples(p->kept.snapshot);
 
 	forget(p);
+	fr_dumper_give_up_aux(p, job);
+	job->aux = fr_job_aux_free(job->aux);
 	job->outcome = FR_OUTCOME_GIVEN_UP;
 	update_stats(p, samples);
 	return job;
@@ -134,6 +137,7 @@ void fr_kept_take(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snapsh
 		return;
 	}
 	k.snapshot = TAKE_PTR(*snapshot);
+	k.job->aux = TAKE_PTR(job->aux);
 	p->kept = k;
 	job->outcome = FR_OUTCOME_KEPT;
 	update_stats(p, lost);
@@ -169,6 +173,7 @@ struct fr_dump_job *fr_kept_retry(struct fr_dumper *p, bool last)
 		return NULL;
 	}
 	k->job = NULL;
+	job->aux = fr_job_aux_free(job->aux);
 	forget(p);
 	job->outcome = FR_OUTCOME_RESCUED;
 	update_stats(p, 0);

@@ -120,6 +120,12 @@ static int note_directory(struct fr_dumper *p, struct fr_dump_job *job)
 	return job->directory ? 0 : -ENOMEM;
 }
 
+/* Returns whether the window of JOB ended before its trigger. */
+static bool is_in_the_past(const struct fr_dump_job *job)
+{
+	return job->to_ns < job->trigger_ns;
+}
+
 int fr_dumper_write(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snapshot *snapshot,
 	const struct fr_session *session, fr_dump_model model_of)
 {
@@ -134,12 +140,15 @@ int fr_dumper_write(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snap
 		.clock = clock,
 		.trigger_ns = job->trigger_ns,
 		.from_ns = job->from_ns,
-		.to_ns = job->to_ns,
+		/* The records of the stops of the AUX areas belong to the dump, too. */
+		.to_ns = job->aux && !is_in_the_past(job) ? FR_MAX(job->to_ns, job->aux->snapshot.last_ns)
+							  : job->to_ns,
 		.compress = job->compress,
 		.level = p->config.level,
 		.section_max = p->config.section_max,
 		.trigger_samples = samples.v,
 		.n_trigger_samples = samples.n,
+		.aux = job->aux ? &job->aux->data : NULL,
 		.strip_rounds = p->config.strip_rounds,
 		.vdso_kept = p->config.vdso_kept,
 		.jit_open_files = p->config.jit_open_files,
@@ -166,15 +175,45 @@ int fr_dumper_write(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snap
 	return r;
 }
 
+/* Copies the AUX areas, one after the other. This comes before the snapshot of the ring, because the copy
+   stops each area, and the kernel then writes records that belong to the dump. Without memory, the dump has
+   no AUX data, and a later dump can have it. */
+static void take_aux(struct fr_dumper *p, struct fr_dump_job *job)
+{
+	const uint64_t window_ns = fr_dumper_settings(p).aux_window_ns;
+	const uint64_t oldest_ns = window_ns && window_ns < job->trigger_ns ? job->trigger_ns - window_ns : 0;
+	struct fr_aux_areas areas = {0};
+	int r = p->config.ref_aux(p->config.ctx, &areas);
+
+	if (r == 0)
+		r = fr_job_aux_take(&areas, FR_MAX(job->from_ns, oldest_ns),
+			is_in_the_past(job) ? job->to_ns : UINT64_MAX, &job->aux);
+	if (r < 0)
+		cJSON_AddStringToObject(job->meta, "aux_error", strerror(-r));
+}
+
+void fr_dumper_give_up_aux(struct fr_dumper *p, const struct fr_dump_job *job)
+{
+	fr_lock(&p->lock);
+	for (size_t i = 0; job->aux && i < job->aux->snapshot.n; i++)
+		p->stats.aux_given_up += job->aux->snapshot.copies[i].t.len > 0;
+	fr_unlock(&p->lock);
+}
+
 static void run_dump(struct fr_dumper *p, struct fr_dump_job *job)
 {
 	struct fr_snapshot *snapshot = NULL;
 	uint64_t due_ns, now_ns;
 	cJSON *asked;
 
+	take_aux(p, job);
 	job->code = fr_recorder_snapshot(p->config.recorder, &snapshot);
+	if (job->code == 0)
+		job->code = fr_job_aux_finish(job->aux, job->meta);
 	if (job->code < 0) {
 		fr_fail_errno(&job->diag, job->code, NULL, "cannot take a snapshot of the ring");
+		fr_dumper_give_up_aux(p, job);
+		fr_snapshot_free(snapshot);
 		return;
 	}
 	update_session(p);
@@ -195,6 +234,9 @@ static void run_dump(struct fr_dumper *p, struct fr_dump_job *job)
 	job->code = fr_dumper_write(p, job, snapshot, &p->session, fr_dumper_model);
 	if (job->code < 0)
 		fr_kept_take(p, job, &snapshot);
+	if (job->code < 0 && job->outcome != FR_OUTCOME_KEPT)
+		fr_dumper_give_up_aux(p, job);
+	job->aux = fr_job_aux_free(job->aux);
 	fr_snapshot_free(snapshot);
 }
 

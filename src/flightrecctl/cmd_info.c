@@ -92,6 +92,23 @@ static void print_crash(const cJSON *dump)
 				cJSON_GetArraySize(log), last->valuestring);
 }
 
+static void print_aux(const cJSON *dump)
+{
+	double bytes = 0, longest_ns = 0, n = 0;
+	char size[FR_UNIT_SIZE], gap[FR_UNIT_SIZE];
+	const cJSON *area;
+
+	cJSON_ArrayForEach (area, ctl_get(dump, "aux")) {
+		bytes += ctl_number(area, "bytes");
+		longest_ns = FR_MAX(longest_ns, ctl_number(area, "gap_ns"));
+		n++;
+	}
+	if (n > 0)
+		ctl_field("AUX", "%s of %.0f areas; the copy paused them for at most %s",
+			fr_size_format((uint64_t)bytes, size), n,
+			fr_duration_format((uint64_t)longest_ns, gap));
+}
+
 static void print_writing(const cJSON *dump)
 {
 	if (cJSON_IsTrue(ctl_get(dump, "compressed")))
@@ -126,6 +143,7 @@ static void print_info(const cJSON *dump)
 	if (*ctl_string(dump, "window.from"))
 		ctl_field("", "from %s to %s", ctl_exact_time(dump, "window.from"),
 			ctl_exact_time(dump, "window.to"));
+	print_aux(dump);
 	print_writing(dump);
 	ctl_text_field("Host", ctl_string(dump, "host"));
 	ctl_text_field("Boot", ctl_string(dump, "boot_id"));

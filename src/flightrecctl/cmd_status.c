@@ -67,6 +67,14 @@ static void print_sideband(const cJSON *s)
 			ctl_string(s, "sideband.last_error"));
 }
 
+static void print_aux(const cJSON *s)
+{
+	ctl_field("AUX", "%.0f areas, %s; dumps copied %s in %.0f pauses of together %s, the longest %s",
+		ctl_number(s, "aux.areas"), ctl_size(s, "aux.area_bytes"), ctl_size(s, "aux.copied_bytes"),
+		ctl_number(s, "aux.pauses"), ctl_seconds(s, "aux.gap_s"),
+		ctl_seconds(s, "aux.longest_gap_s"));
+}
+
 static void print_self(const cJSON *s)
 {
 	const double budget = ctl_number(s, "frequency.budget_percent");
@@ -155,7 +163,9 @@ static double sum_members(const cJSON *object)
 
 static void add_event_row(struct ctl_table *t, const char *name, const char *cpu, const cJSON *o)
 {
-	double lost = sum_members(ctl_get(o, "lost")), samples = ctl_number(o, "samples");
+	const double samples = ctl_number(o, "samples"),
+		     /* The pauses are no records. print_losses() has them. */
+		lost = sum_members(ctl_get(o, "lost")) - ctl_number(o, "lost.aux-paused");
 
 	ctl_table_texts(t, name, cpu, NULL);
 	ctl_table_cell(t, "%.0f", samples);
@@ -217,7 +227,7 @@ static void print_status(const cJSON *s)
 		const char *member;
 		void (*print)(const cJSON *s);
 	} sections[] = {{"", print_head}, {"ring", print_ring}, {"adopted", print_adopted},
-		{"sideband", print_sideband}, {"", print_self}, {"dumps", print_dumps},
+		{"sideband", print_sideband}, {"aux", print_aux}, {"", print_self}, {"dumps", print_dumps},
 		{"triggers", print_triggers}, {"notices", print_notices}, {"", print_events},
 		{"", print_losses}};
 

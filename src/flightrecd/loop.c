@@ -5,6 +5,8 @@
 #include "base/thread.h"
 #include "base/units.h"
 #include "base/worker.h"
+#include "capture/aux.h"
+#include "capture/aux_window.h"
 #include "flightrecd/change.h"
 #include "flightrecd/dumps.h"
 #include "flightrecd/reload.h"
@@ -24,6 +26,10 @@
 #include <sys/wait.h>
 
 #include <systemd/sd-daemon.h>
+
+/* With AuxWindow=all, the looks are for dumps with another window. */
+#define AUX_WINDOW_DEFAULT_NS (10 * FR_NSEC_PER_SEC)
+#define AUX_LOOK_MIN_NS (100 * FR_NSEC_PER_MSEC)
 
 static int on_dumps_done(sd_event_source *source, int fd, uint32_t revents, void *ctx)
 {
@@ -109,6 +115,19 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *ctx)
 	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
+/* Looks at the AUX areas, so that a dump can leave out what is older than AuxWindow=. */
+static int on_aux_look(sd_event_source *source, uint64_t usec, void *ctx)
+{
+	struct fr_daemon *m = ctx;
+	const uint64_t window_ns =
+		m->config->aux_window_ns ? m->config->aux_window_ns : AUX_WINDOW_DEFAULT_NS;
+
+	fr_capture_look_at_aux(m->recording.capture);
+	sd_event_source_set_time_relative(
+		source, FR_MAX(window_ns / FR_AUX_LOOKS_PER_WINDOW, AUX_LOOK_MIN_NS) / FR_NSEC_PER_USEC);
+	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
 /* Opens what the main loop handles even before recording has begun: signals and the control socket. */
 static int open_loop(struct fr_daemon *m, struct fr_diag *d)
 {
@@ -150,6 +169,8 @@ static int add_sources(struct fr_daemon *m, struct fr_diag *d)
 		r = sd_event_add_time_relative(m->event, NULL, CLOCK_MONOTONIC,
 			FR_RATE_PERIOD_NS / FR_NSEC_PER_USEC, 500 * FR_NSEC_PER_MSEC / FR_NSEC_PER_USEC,
 			on_tick, m);
+	if (r >= 0)
+		r = sd_event_add_time_relative(m->event, NULL, CLOCK_MONOTONIC, 0, 1000, on_aux_look, m);
 	if (r >= 0)
 		r = fr_daemon_add_watchdog(m);
 	if (r >= 0 && m->command.pid > 0)

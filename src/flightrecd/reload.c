@@ -96,7 +96,8 @@ static void change_ring(struct fr_daemon *m, struct reload *x)
 static void apply_live_keys(struct fr_daemon *m, const struct fr_config *fresh)
 {
 	fr_config_copy_live_keys(m->config, fresh);
-	fr_dumper_set(m->dumper, &(struct fr_dumper_settings){m->config->retention, m->config->keep_failed});
+	fr_dumper_set(m->dumper, &(struct fr_dumper_settings){m->config->retention, m->config->keep_failed,
+					 m->config->aux_window_ns});
 	fr_log_set_level(m->config->log_level);
 	fr_frequency_set_budget(&m->frequency, m->recording.capture, m->config->cpu_budget_ppm);
 }

@@ -16,6 +16,7 @@ struct fr_recording_config fr_daemon_recording_config(const struct fr_daemon *m)
 	return (struct fr_recording_config){
 		.config = m->config,
 		.cpus = m->config->cpus,
+		.previous = m->recording.capture,
 		.command_pid = m->recorded_pid,
 		.argc = m->argc,
 		.argv = m->argv,
@@ -202,6 +203,17 @@ static void add_steps(void *ctx, uint64_t from_ns, uint64_t to_ns, cJSON *meta)
 	fr_frequency_add_steps(&m->frequency, from_ns, to_ns, meta);
 }
 
+static int ref_aux(void *ctx, struct fr_aux_areas *ret)
+{
+	struct fr_daemon *m = ctx;
+	int r;
+
+	fr_lock(&m->parts_lock);
+	r = fr_capture_ref_aux(m->recording.capture, ret);
+	fr_unlock(&m->parts_lock);
+	return r;
+}
+
 static int start_dumper(struct fr_daemon *m, struct fr_diag *d)
 {
 	const struct fr_dumper_config dumper = {
@@ -216,9 +228,10 @@ static int start_dumper(struct fr_daemon *m, struct fr_diag *d)
 		.jit_open_files = m->jit_open_files,
 		.vdso_kept = m->collector != NULL,
 		.gid = m->gid,
-		.settings = {m->config->retention, m->config->keep_failed},
+		.settings = {m->config->retention, m->config->keep_failed, m->config->aux_window_ns},
 		.add_losses = add_losses,
 		.add_steps = add_steps,
+		.ref_aux = ref_aux,
 		.ctx = m,
 	};
 

@@ -140,6 +140,23 @@ bool fr_aux_is_foreign(const struct fr_aux *a, size_t input)
 		       get_pmu(x) != get_pmu(y));
 }
 
+/* Returns whether X and Y say the same. The conversion of times is measured for each dump, so it differs a
+   little, and is not compared: the words 1 to 3 of Intel's PMUs. */
+static bool says_the_same(const struct fr_buf *x, const struct fr_buf *y)
+{
+	const struct fr_record_auxtrace_info *a = (const void *)x->data, *b = (const void *)y->data;
+	const bool is_intel = a->type == INTEL_PT || a->type == INTEL_BTS;
+	const size_t from = is_intel ? 1 : 0, to = is_intel ? 4 : 0;
+	const size_t n = (x->len - sizeof(*a)) / sizeof(uint64_t);
+
+	if (x->len != y->len || a->type != b->type)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if ((i < from || i >= to) && a->priv[i] != b->priv[i])
+			return false;
+	return true;
+}
+
 /* Chooses the AUXTRACE_INFO of the first input that has one. If another one describes the same hardware in
    more words, it is better: it can describe more CPUs. */
 static void choose_info(struct fr_aux *a)
@@ -151,8 +168,7 @@ static void choose_info(struct fr_aux *a)
 			a->chosen = i;
 	for (size_t i = 0; i < a->inputs->n; i++)
 		if (a->infos[i].len > 0 && !fr_aux_is_foreign(a, i) &&
-			(a->infos[i].len != a->infos[a->chosen].len ||
-				memcmp(a->infos[i].data, a->infos[a->chosen].data, a->infos[i].len) != 0))
+			!says_the_same(&a->infos[i], &a->infos[a->chosen]))
 			fr_merge_warn(a->options,
 				"%s: it describes its AUX data (AUXTRACE_INFO) in another way than %s, "
 				"and its description is left out",

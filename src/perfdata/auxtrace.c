@@ -4,6 +4,7 @@
 #include "perfdata/record.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 /* The entries that fit into one record with a size that is a multiple of 8. */
 #define ID_INDEX_MAX ((FR_RECORD_MAX - sizeof(struct fr_record_id_index)) / sizeof(struct fr_id_index_entry))
@@ -53,4 +54,14 @@ int fr_id_index(struct fr_buf *ret, const struct fr_id_index_entry *entries, siz
 	if (r < 0)
 		ret->len = old;
 	return r;
+}
+
+void fr_aux_data_deinit(struct fr_aux_data *d)
+{
+	fr_buf_deinit(&d->time_conv);
+	fr_buf_deinit(&d->info);
+	fr_buf_deinit(&d->ids);
+	fr_buf_deinit(&d->records);
+	free(d->pieces);
+	*d = (struct fr_aux_data){0};
 }

@@ -79,3 +79,16 @@ struct fr_id_index_entry {
 /* Appends ID_INDEX records with the N entries. Each id must be in the session of the file: perf refuses a
    file with another id. Returns 0 or -ENOMEM. */
 int fr_id_index(struct fr_buf *ret, const struct fr_id_index_entry *entries, size_t n);
+
+/* The AUX data of a dump, and what perf has to know about it. */
+struct fr_aux_data {
+	struct fr_buf time_conv, info; /* TIME_CONV and AUXTRACE_INFO; empty: there is no such record */
+	struct fr_buf ids;	       /* struct fr_id_index_entry, one after the other */
+	/* Records that the kernel writes only when an event starts: ITRACE_START, AUX_OUTPUT_HW_ID. A
+	   dump needs them even if the ring has evicted them. */
+	struct fr_buf records;
+	struct fr_auxtrace *pieces; /* their data is borrowed */
+	size_t n;
+};
+/* Sets D to zeros. */
+void fr_aux_data_deinit(struct fr_aux_data *d);

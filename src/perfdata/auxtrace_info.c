@@ -106,7 +106,7 @@ static void put_head(struct builder *b, const struct source *s)
 
 	put_u64(b, s->attr->type);
 	put_u64(b, c.shift);
-	put_u64(b, c.mult);
+	put_u64(b, c.is_known ? c.mult : 1); /* perf divides by it, also if the conversion is not known */
 	put_u64(b, c.zero);
 	put_u64(b, c.is_known);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "perfdata/session.h"
 #include "base/cleanup.h"
+#include "perfdata/id_table.h"
 #include "perfdata/tracing_format.h"
 
 #include <errno.h>
@@ -99,25 +100,62 @@ static void move_last_to(struct fr_session *s, size_t at)
 	s->events[at] = e;
 }
 
+static int index_ids(const struct fr_session *s, struct fr_id_table *ret)
+{
+	int r = 0;
+
+	for (size_t e = 0; e < s->n_events; e++)
+		for (size_t i = 0; r == 0 && i < s->events[e].n_ids; i++)
+			r = fr_id_table_add(ret, s->events[e].ids[i], 0);
+	return r;
+}
+
+static void remove_known_ids(struct fr_event_desc *e, const struct fr_id_table *known)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < e->n_ids; i++)
+		if (fr_id_table_find(known, e->ids[i]) == FR_ID_UNKNOWN)
+			e->ids[n++] = e->ids[i];
+	e->n_ids = n;
+}
+
+/* Inserts a copy of E at the place AT, without the ids in KNOWN. Returns 1; 0 if all ids of E are known; or
+   -ENOMEM. */
+static int insert_older_event(
+	struct fr_session *s, size_t at, const struct fr_event_desc *e, const struct fr_id_table *known)
+{
+	struct fr_event_desc *added;
+
+	if (fr_session_add_event(s, &e->attr, e->name, e->ids, e->n_ids, &added) < 0)
+		return -ENOMEM;
+	remove_known_ids(added, known);
+	if (added->n_ids == 0 && e->n_ids > 0) {
+		event_desc_deinit(added);
+		s->n_events--;
+		return 0;
+	}
+	added->until_ns = e->until_ns ? e->until_ns : UINT64_MAX;
+	move_last_to(s, at);
+	return 1;
+}
+
 int fr_session_add_older_events(struct fr_session *to, const struct fr_session *from)
 {
-	const size_t last = to->n_events ? to->n_events - 1 : 0;
+	_cleanup_(fr_id_table_deinit) struct fr_id_table known = {0};
+	size_t at = to->n_events ? to->n_events - 1 : 0;
 	int r = fr_tracing_data_unite(
 		&to->features[FR_FEATURE_TRACING_DATA], &from->features[FR_FEATURE_TRACING_DATA]);
 
-	for (size_t i = 0; r == 0 && i < from->n_events; i++) {
+	if (r == 0)
+		r = index_ids(to, &known);
+	for (size_t i = 0; r >= 0 && i < from->n_events; i++) {
 		/* The last event of FROM is the newest opening of its side-band event. This opening is added
 		   first, so that it is before the older openings of the side-band event in FROM. */
-		const struct fr_event_desc *e = &from->events[i ? i - 1 : from->n_events - 1];
-		struct fr_event_desc *added;
-
-		r = fr_session_add_event(to, &e->attr, e->name, e->ids, e->n_ids, &added);
-		if (r == 0) {
-			added->until_ns = e->until_ns ? e->until_ns : UINT64_MAX;
-			move_last_to(to, last + i);
-		}
+		r = insert_older_event(to, at, &from->events[i ? i - 1 : from->n_events - 1], &known);
+		at += r > 0;
 	}
-	return r;
+	return FR_MIN(r, 0);
 }
 
 static bool is_same(const struct fr_event_desc *a, const struct fr_event_desc *b)

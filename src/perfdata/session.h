@@ -91,9 +91,9 @@ void fr_session_drop_closed_events(struct fr_session *s, uint64_t since_ns);
 
 /* Call it after the events of FROM were opened again. Each opening is an event of a session, with its own
    ids. TO has the new openings, and its last event is the side-band event (the event that has no samples).
-   Inserts copies of the openings of FROM before the side-band event of TO, and adds the tracepoint formats of
-   FROM. If until_ns of an event is 0, until_ns of its copy is UINT64_MAX. Returns 0, -ENOMEM, or -EBADMSG if
-   the formats are malformed. */
+   Inserts copies of the openings of FROM before the side-band event of TO, without the ids that TO has (some
+   events stay open), and adds the tracepoint formats of FROM. If until_ns of an event is 0, until_ns of its
+   copy is UINT64_MAX. Returns 0, -ENOMEM, or -EBADMSG if the formats are malformed. */
 int fr_session_add_older_events(struct fr_session *to, const struct fr_session *from);
 /* Joins the openings of each event (same attr and name) to one event, because a file has each event only
    once. The ids of the newest opening come first. The last event stays the last. Returns 0 or -ENOMEM. */

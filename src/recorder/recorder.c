@@ -106,9 +106,16 @@ static void on_samples(void *ctx, const struct fr_run *run)
 	keep_run(ctx, run, keep_samples);
 }
 
+/* Records that do not come twice at a cut-over. */
+static void on_shared(void *ctx, const struct fr_run *run)
+{
+	keep_samples(ctx, run);
+}
+
 static struct fr_capture_ops drain_ops(struct fr_recorder *r)
 {
-	return (struct fr_capture_ops){on_sideband, on_samples, r, fr_history_append_max(r->config.history)};
+	return (struct fr_capture_ops){
+		on_sideband, on_samples, on_shared, r, fr_history_append_max(r->config.history)};
 }
 
 /* Runs a round. BEGIN_NS is a time at or before the start of the round. */

@@ -47,6 +47,8 @@ static int open_capture(const struct fr_recording_config *rc, struct fr_recordin
 		.no_build_ids = c->kernel_build_ids == FR_BUILD_IDS_NO,
 		.ring_bytes = c->kernel_buffer_bytes,
 		.sideband_ring_bytes = c->sideband_buffer_bytes,
+		.aux_bytes = c->aux_buffer_bytes,
+		.previous = rc->previous,
 	};
 
 	if (c->kernel_build_ids == FR_BUILD_IDS_AUTO) {

@@ -22,6 +22,7 @@ static void add_common(const struct fr_loss_counters *c, uint64_t sum[static _FR
 	if (c->dumper) {
 		fr_dumper_stats(c->dumper, &dumper);
 		sum[FR_LOSS_FAILED_DUMP] += dumper.samples_given_up;
+		sum[FR_LOSS_AUX] += dumper.aux_given_up;
 	}
 	add_counters(sum, c->lost_before);
 	sum[FR_LOSS_BACK_PRESSURE] += history.samples_dropped;
@@ -54,7 +55,7 @@ uint64_t fr_losses_total(const struct fr_loss_counters *c)
 
 	fr_losses_sum(c, lost);
 	for (int i = 0; i < _FR_LOSS_MAX; i++)
-		sum += lost[i];
+		sum += i == FR_LOSS_AUX_PAUSED ? 0 : lost[i];
 	return sum;
 }
 

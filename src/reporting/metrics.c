@@ -138,6 +138,20 @@ static void add_sideband(struct fr_openmetrics *o, const struct fr_view *v)
 	gauge(o, "flightrec_model_bytes", "bytes", "Memory of the process models.", s->model_bytes);
 }
 
+static void add_aux(struct fr_openmetrics *o, const struct fr_view *v)
+{
+	struct fr_aux_stats s;
+
+	fr_capture_aux_stats(v->capture, &s);
+	gauge(o, "flightrec_aux_area_bytes", "bytes", "Size of all AUX areas.", s.area_bytes);
+	counter(o, "flightrec_aux_copied_bytes", "AUX data that dumps have copied.", s.copied_bytes);
+	counter(o, "flightrec_aux_pauses", "How often a dump stopped an AUX area to copy it.", s.pauses);
+	seconds(o, "flightrec_aux_gap_seconds", FR_METRIC_COUNTER,
+		"Time for which these pauses stopped AUX areas.", s.gap_ns);
+	seconds(o, "flightrec_aux_longest_gap_seconds", FR_METRIC_GAUGE, "The longest of these pauses.",
+		s.longest_gap_ns);
+}
+
 static void add_dumps(struct fr_openmetrics *o, const struct fr_view *v)
 {
 	const struct {
@@ -264,6 +278,7 @@ int fr_metrics(const struct fr_view *v, struct fr_buf *ret)
 	add_losses(&o, v);
 	add_ring(&o, v);
 	add_sideband(&o, v);
+	add_aux(&o, v);
 	add_dumps(&o, v);
 	add_triggers(&o, v);
 	add_self(&o, v);

@@ -131,6 +131,22 @@ uint64_t fr_resident_bytes(void)
 	return resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
+static void add_aux(const struct fr_view *v, cJSON *status)
+{
+	struct fr_aux_stats s;
+	cJSON *o;
+
+	fr_capture_aux_stats(v->capture, &s);
+	if (s.areas == 0)
+		return;
+	o = cJSON_AddObjectToObject(status, "aux");
+	FR_JSON_ADD_NUMBERS(o, {"areas", s.areas}, {"area_bytes", s.area_bytes}, {"pauses", s.pauses},
+		{"copied_bytes", s.copied_bytes}, {"looks", s.looks});
+	add_seconds(o, "gap_s", s.gap_ns);
+	add_seconds(o, "longest_gap_s", s.longest_gap_ns);
+	add_seconds(o, "longest_look_s", s.longest_look_ns);
+}
+
 static void add_self(const struct fr_view *v, cJSON *status)
 {
 	const struct fr_counter_snapshot *base = fr_rates_base(v->rates);
@@ -274,6 +290,7 @@ cJSON *fr_status(const struct fr_view *v)
 	for (int i = 0; i < _FR_LOSS_MAX; i++)
 		cJSON_AddNumberToObject(losses, fr_loss_name(i), (double)v->lost[i]);
 	add_sideband(v, status);
+	add_aux(v, status);
 	add_self(v, status);
 	add_frequency(v, status);
 	add_dumps(v, status);

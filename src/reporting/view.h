@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/diag.h"
 #include "base/loss.h"
+#include "capture/aux.h"
 #include "capture/capture.h"
 #include "crashmem/tail.h"
 #include "dumper/collector.h"

@@ -117,7 +117,7 @@ static void take_snapshot(struct area *a, int cpu, int is_task, uint64_t since_n
 	ioctl(a->fd, PERF_EVENT_IOC_DISABLE, 0);
 	fr_aux_window_look(
 		&a->window, a->aux, __atomic_load_n(&a->page->aux_head, __ATOMIC_ACQUIRE), now_ns());
-	part = fr_aux_window_take(&a->window, 0);
+	part = fr_aux_window_take(&a->window, 0, UINT64_MAX);
 	fr_aux_window_copy(&a->window, a->aux, &part, a->copy);
 	for (size_t at = 0; at < part.len; at += sizeof(struct record))
 		check_record(a, (const struct record *)(a->copy + at), cpu, is_task, since_ns);

@@ -153,7 +153,7 @@ class MiniVM:
     APPEND is added to the command line of the kernel. If MEMORY_FILE is given, it holds the memory of the VM, which then survives a
     kill of QEMU, and is not cleared by the next start. DEVICES are further options of QEMU."""
 
-    def __init__(self, kernel, share, *, programs=(), modules=(), append="", memory=512, memory_file=None, smp=1, devices=()):
+    def __init__(self, kernel, share, *, programs=(), modules=(), append="", memory=512, memory_file=None, smp=1, devices=(), cpu="max"):
         self.share = Path(share)
         self.initramfs = self.share.parent / f"{self.share.name}.initramfs"
         make_initramfs(kernel, self.initramfs, programs, modules)
@@ -163,7 +163,7 @@ class MiniVM:
                     "memory-backend=ram0"] if memory_file else [])
         self.command = [
             "nice", "-n", "10",  # tests that record this machine go first
-            "qemu-system-x86_64", "-M", "q35", "-accel", "tcg,thread=single", "-cpu", "max", "-smp", str(smp), "-m", str(memory),
+            "qemu-system-x86_64", "-M", "q35", "-accel", "tcg,thread=single", "-cpu", cpu, "-smp", str(smp), "-m", str(memory),
             "-display", "none", "-no-user-config", "-nodefaults", "-serial", f"file:{self.console}", "-rtc", "base=utc",
             "-monitor", f"unix:{self.monitor_path},server,nowait", "-kernel", kernel.image, "-initrd", self.initramfs,
             "-append", f"console=ttyS0 panic=-1 quiet mitigations=off {append}",

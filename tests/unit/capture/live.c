@@ -133,12 +133,14 @@ static void on_samples(void *ctx, const struct fr_run *run)
 
 void live_drain(struct fr_capture *c, struct live_seen *seen)
 {
-	fr_capture_drain(c, &(struct fr_capture_ops){on_sideband, on_samples, seen, 0});
+	fr_capture_drain(
+		c, &(struct fr_capture_ops){.sideband = on_sideband, .samples = on_samples, .ctx = seen});
 }
 
 void live_drain_overwrite(struct fr_capture *c, struct live_seen *seen)
 {
-	fr_capture_drain_overwrite(c, &(struct fr_capture_ops){on_sideband, on_samples, seen, 0});
+	fr_capture_drain_overwrite(
+		c, &(struct fr_capture_ops){.sideband = on_sideband, .samples = on_samples, .ctx = seen});
 }
 
 struct fr_counter live_counter(const struct fr_capture *c, size_t event)

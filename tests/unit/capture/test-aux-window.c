@@ -49,7 +49,7 @@ static bool look(struct writer *t)
 /* Takes the new bytes, and compares them with those that were written from FROM on. */
 static void expect(struct writer *t, uint64_t since_ns, uint64_t from)
 {
-	struct fr_aux_part p = fr_aux_window_take(&t->w, since_ns);
+	struct fr_aux_part p = fr_aux_window_take(&t->w, since_ns, UINT64_MAX);
 
 	assert_int_equal(p.len, t->written - from);
 	assert_int_equal((p.position - from) & (t->size - 1), 0);
@@ -100,7 +100,7 @@ TEST(positions_never_go_back)
 
 			put(t, 3000);
 			look(t);
-			p = fr_aux_window_take(&t->w, 0);
+			p = fr_aux_window_take(&t->w, 0, UINT64_MAX);
 			assert_int_equal(p.position, end);
 			end = p.position + p.len;
 			assert_int_equal(end, t->written);
@@ -167,4 +167,27 @@ TEST(random_writes_and_snapshots)
 			taken = t->written;
 		}
 	}
+}
+
+TEST(what_was_written_after_the_end_of_the_window_is_for_a_later_snapshot)
+{
+	_cleanup_free_ struct writer *t = writer_new(65536, true);
+	struct fr_aux_part p;
+
+	for (int i = 0; i < 3; i++) { /* looks at 10, 20 and 30 ns */
+		put(t, 1000);
+		look(t);
+	}
+	p = fr_aux_window_take(&t->w, 0, 15);
+	assert_int_equal(p.position, 0);
+	assert_int_equal(p.len, 2000);
+	p = fr_aux_window_take(&t->w, 0, 10);
+	assert_int_equal(p.len, 0);
+	p = fr_aux_window_take(&t->w, 10, 31);
+	assert_int_equal(p.position, 2000);
+	assert_int_equal(p.len, 1000);
+	p = fr_aux_window_take(&t->w, 40, 10); /* no time at all */
+	assert_int_equal(p.len, 0);
+	p = fr_aux_window_take(&t->w, 0, UINT64_MAX);
+	assert_int_equal(p.len, 0);
 }

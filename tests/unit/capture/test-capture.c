@@ -3,6 +3,8 @@
 #include "live.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "capture/aux.h"
+#include "capture/perf_open.h"
 #include "perfdata/record.h"
 
 #include <errno.h>
@@ -92,6 +94,52 @@ TEST(counters_and_losses_continue_in_the_next_capture)
 	assert_int_equal(live_counter(other, 0).samples, 0);
 	assert_int_equal(lost[FR_LOSS_KERNEL_RING], n.lost[FR_LOSS_KERNEL_RING]);
 	fr_capture_free(other);
+}
+
+/* The kernel says which PMUs have AUX areas. The software PMU has none. */
+TEST(an_event_of_a_pmu_without_aux_data_makes_samples)
+{
+	struct fr_capture_config config = {0};
+	struct live_seen seen = {0};
+	struct fr_capture *c = live_open("software/config=0,period=1000000/", NULL, &config);
+	struct fr_aux_areas areas;
+	struct fr_aux_stats stats;
+
+	assert_false(fr_capture_has_aux(c));
+	assert_int_equal(fr_capture_ref_aux(c, &areas), 0);
+	assert_int_equal(areas.n, 0);
+	fr_capture_aux_stats(c, &stats);
+	assert_int_equal(stats.areas, 0);
+	live_enable(c);
+	live_spin_ms(50);
+	live_drain(c, &seen);
+	assert_true(seen.samples > 10);
+	fr_capture_free(c);
+}
+
+TEST(an_aux_area_that_cannot_be_had_is_explained)
+{
+	static const struct {
+		int code;
+		const char *what, *hint;
+	} cases[] = {
+		{-EPERM, "not permitted to lock the memory of an AUX area of 4.0M", "RLIMIT_MEMLOCK"},
+		{-EPERM, "not permitted", "a smaller AuxBuffer="},
+		{-ENOMEM, "cannot map an AUX area of 4.0M for intel_pt//", "a smaller AuxBuffer="},
+		{-EINVAL, "cannot map an AUX area of 4.0M for intel_pt//", "another AuxBuffer="},
+	};
+	const struct fr_event e = {.name = (char *)"intel_pt//", .aux = true};
+	struct fr_diag d = {0};
+
+	for (size_t i = 0; i < FR_ARRAY_SIZE(cases); i++) {
+		d = (struct fr_diag){0};
+		assert_int_equal(fr_explain_aux_map(&d, cases[i].code, &e, 4 << 20, 2), cases[i].code);
+		assert_non_null(strstr(d.what, cases[i].what));
+		assert_non_null(strstr(d.hint, cases[i].hint));
+	}
+	d = (struct fr_diag){0};
+	assert_int_equal(fr_explain_open(&d, -EBUSY, &e, 0, -1), -EBUSY);
+	assert_non_null(strstr(d.hint, "serves one user at a time"));
 }
 
 struct caller {

@@ -31,6 +31,11 @@ static const struct {
 	{"pmu/power/type", "12"},
 	{"pmu/power/cpumask", "0"},
 	{"pmu/power/format/event", "config:0-7"},
+	{"pmu/intel_pt/type", "9"},
+	{"pmu/intel_pt/format/pt", "config:0"},
+	{"pmu/intel_pt/format/tsc", "config:10"},
+	{"pmu/intel_pt/format/branch", "config:13"},
+	{"pmu/intel_pt/format/cyc", "config:1"},
 	{"pmu/power/events/energy-pkg", "event=0x02"},
 	{"tracing/events/sched/sched_switch/id", "310"},
 	{"tracing/events/sched/sched_wakeup/id", "311"},
@@ -313,6 +318,16 @@ TEST(a_pmu_of_packages_is_only_system_wide)
 
 	assert_true(e->system_wide_only);
 	assert_string_equal(e->cpus, "0");
+}
+
+/* Without these terms, the trace has no times. */
+TEST(a_hardware_trace_has_the_terms_that_perf_sets)
+{
+	assert_int_equal(parse_one("intel_pt//", &plain)->attr.config, 0x2401);
+	assert_int_equal(parse_one("intel_pt/cyc/", &plain)->attr.config, 0x2403);
+	assert_int_equal(parse_one("intel_pt/tsc=0/", &plain)->attr.config, 0x2001);
+	assert_string_equal(parse_one("intel_pt//", &plain)->pmu, "intel_pt");
+	assert_null(parse_one("cycles", &plain)->pmu);
 }
 
 TEST(only_tracepoints_take_a_filter)

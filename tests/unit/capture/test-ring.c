@@ -201,6 +201,20 @@ static void put_sideband(struct fixture *f, struct perf_event_header header, con
 	put_record(f, &trailer, sizeof(trailer));
 }
 
+TEST(aux_records_of_lost_data_are_counted)
+{
+	static const uint64_t flags[] = {0, PERF_AUX_FLAG_OVERWRITE, PERF_AUX_FLAG_TRUNCATED,
+		PERF_AUX_FLAG_PARTIAL | PERF_AUX_FLAG_OVERWRITE, PERF_AUX_FLAG_COLLISION};
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < FR_ARRAY_SIZE(flags); i++)
+		put_sideband(f, (struct perf_event_header){.type = PERF_RECORD_AUX},
+			(uint64_t[]){0, 64, flags[i]}, 24, i, ID(2));
+	drain(f);
+	assert_int_equal(f->records, FR_ARRAY_SIZE(flags));
+	assert_int_equal(f->cells[2].lost[FR_LOSS_AUX], 3);
+}
+
 TEST(losses_are_counted_for_their_event)
 {
 	struct fixture *f = *state;

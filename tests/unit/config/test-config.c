@@ -83,6 +83,7 @@ static const struct value values[] = {
 	{"Recorder", "KernelBuildIDs", "no", RECORDER(kernel_build_ids), FR_BUILD_IDS_NO, NULL},
 	{"Recorder", "KernelBuildIDs", "yes", RECORDER(kernel_build_ids), FR_BUILD_IDS_YES, NULL},
 	{"Recorder", "SidebandBuffer", "100K", RECORDER(sideband_buffer_bytes), 128 << 10, NULL},
+	{"Recorder", "AuxBuffer", "3M", RECORDER(aux_buffer_bytes), 4 * MIB, NULL},
 	{"Recorder", "AuxiliaryMax", "1G", RECORDER(auxiliary_max_bytes), 1024 * MIB, NULL},
 	{"Recorder", "AuxiliaryMaxAge", "0", RECORDER(auxiliary_max_age_ns), 0, NULL},
 	{"Recorder", "CompressionLevel", "3", RECORDER(compression_level), 3, NULL},
@@ -101,6 +102,8 @@ static const struct value values[] = {
 	{"Dump", "Compression", "no", RECORDER(dump_compress), false, NULL},
 	{"Dump", "Window", "5min 20s", RECORDER(window_ns), 320 * SECOND, NULL},
 	{"Dump", "PostTrigger", "1h", RECORDER(post_trigger_ns), HOUR, NULL},
+	{"Dump", "AuxWindow", "3s", RECORDER(aux_window_ns), 3 * SECOND, NULL},
+	{"Dump", "AuxWindow", "all", RECORDER(aux_window_ns), 0, NULL},
 	{"Dump", "MaxUse", "0", RECORDER(retention.max_use), 0, NULL},
 	{"Dump", "KeepFree", "1M", RECORDER(retention.keep_free), MIB, NULL},
 	{"Dump", "MaxFiles", "7", RECORDER(retention.max_files), 7, NULL},
@@ -202,14 +205,16 @@ TEST(a_reload_copies_live_keys_and_names_keys_that_wait)
 	read_valid(&now, "[Recorder]\n");
 	read_valid(&fresh,
 		"[Recorder]\nDirectory=/x\nControlSocket=no\nGroup=g\nCompressionLevel=2\nAuxiliaryMax=1\n"
-		"AuxiliaryMaxAge=1\nMetricsListen=[::1]:1\nRingMemory=/m\nLogLevel=err\nRingSize=1M\n[Trigger t]\nEvery=1h\n"
-		"[Dump]\nCacheObjects=yes\nCacheObjectMax=1\nWindow=5s\n");
+		"AuxBuffer=8K\nRingMemory=/m\n"
+		"AuxiliaryMaxAge=1\nMetricsListen=[::1]:1\nLogLevel=err\nRingSize=1M\n[Trigger t]\nEvery=1h\n"
+		"[Dump]\nCacheObjects=yes\nCacheObjectMax=1\nWindow=5s\nAuxWindow=1s\n");
 	assert_true(fr_config_has_same_recording(&now, &fresh));
 	assert_int_equal(fr_config_restart_keys(&now, &fresh, names), FR_CONFIG_RESTART_KEYS);
 	assert_string_equal(names[0], "RingMemory");
 	fr_config_copy_live_keys(&now, &fresh);
 	assert_int_equal(now.log_level, LOG_ERR);
 	assert_int_equal(now.window_ns, 5 * SECOND);
+	assert_int_equal(now.aux_window_ns, SECOND);
 	assert_int_equal(now.cache_bytes, 0);
 	fr_config_swap_triggers(&now, &fresh);
 	assert_int_equal(now.n_trigger, 1);
@@ -318,6 +323,8 @@ static const struct {
 	{"Recorder", "RingSize", "a size", "64M", {"lots", "-1", "1Q", "auto"}},
 	{"Recorder", "RingMemory", "an absolute path", "begins with /", {"mem", "yes"}},
 	{"Recorder", "KernelBuffer", "a size from one page to 1G", "auto", {"0", "2T", "x"}},
+	{"Recorder", "AuxBuffer", "a size from one page to 1G", "2M", {"0", "2T", "all"}},
+	{"Dump", "AuxWindow", "a duration or all", "all", {"0", "-1s", "none"}},
 	{"Recorder", "SidebandBuffer", "a size from one page to 1G", "512K", {"0", "2T", "auto"}},
 	{"Recorder", "KernelBuildIDs", "yes, no or auto", "auto", {"maybe"}},
 	{"Recorder", "Directory", "an absolute path", "begins with /", {"var", "no", "./x"}},

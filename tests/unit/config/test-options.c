@@ -61,8 +61,8 @@ TEST(options_of_a_recording_of_the_machine)
 	_cleanup_(fr_config_deinit) struct fr_config c = {0};
 
 	PARSE(&c, NO_FILE, "-e", "cycles", "--event=sched:*", "--filter", "prev_pid!=0", "-F", "49", "-g",
-		"-C", "0-1", "-M", "2G", "-m", "100", "-o", "out", "--no-compression", "--socket", "s",
-		"--group=adm", "-v");
+		"-C", "0-1", "-M", "2G", "-m", "100", "--aux-buffer", "16", "-o", "out", "--no-compression",
+		"--socket", "s", "--group=adm", "-v");
 	assert_int_equal(c.n_events, 2);
 	assert_null(c.events[0].filter);
 	assert_string_equal(c.events[1].filter, "prev_pid!=0");
@@ -70,6 +70,7 @@ TEST(options_of_a_recording_of_the_machine)
 	assert_int_equal(c.defaults.call_graph, FR_CALL_GRAPH_FP);
 	assert_int_equal(c.ring_bytes, 2ULL << 30);
 	assert_int_equal(c.kernel_buffer_bytes, 128 * (uint64_t)sysconf(_SC_PAGESIZE));
+	assert_int_equal(c.aux_buffer_bytes, 64 << 10);
 	assert_string_equal(c.directory, in_working_directory("out"));
 	assert_string_equal(c.socket, "s");
 	assert_string_equal(c.group, "adm");
@@ -263,6 +264,8 @@ TEST(mistakes)
 		{{NO_FILE, "-M", ""}, "-M has an empty value"},
 		{{NO_FILE, "-o", ""}, "-o has an empty value"},
 		{{NO_FILE, "-m", "0"}, "-m: KernelBuffer= is not a size from one page to 1G: '0'"},
+		{{NO_FILE, "--aux-buffer", "0"},
+			"--aux-buffer: AuxBuffer= is not a size from one page to 1G: '0'"},
 		{{NO_FILE, "-p", "1,x"}, "-p: 'x' is not a process id"},
 		{{NO_FILE, "-p", "1,"}, "-p: '' is not a process id"},
 		{{NO_FILE, "-F", "9", "-c", "1000"}, "a frequency (-F) and a period (-c) exclude each other"},

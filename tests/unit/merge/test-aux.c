@@ -56,8 +56,9 @@ static void add_head(struct file *f, uint32_t type, uint64_t extra)
 {
 	struct {
 		struct fr_record_auxtrace_info r;
-		uint64_t words[2];
-	} info = {{{FR_RECORD_AUXTRACE_INFO, 0, sizeof(info)}, type, 0}, {PERF_TYPE_SOFTWARE, extra}};
+		uint64_t words[6];
+	} info = {{{FR_RECORD_AUXTRACE_INFO, 0, sizeof(info)}, type, 0},
+		{PERF_TYPE_SOFTWARE, 0, 0, 0, 0, extra}};
 	const struct fr_id_index_entry entries[] = {
 		{f->first_id, 0, 0, -1}, {f->first_id + 1, 1, 1, -1},
 		{12345678, 1, 1, -1}, /* an id that no event has */
@@ -100,7 +101,7 @@ static struct merged read_merged(const struct scene *s, const char *name)
 			m.places[m.n_pieces] = at + h->size;
 			memcpy(&m.pieces[m.n_pieces++], h, sizeof(m.pieces[0]));
 		} else if (h->type == FR_RECORD_AUXTRACE_INFO) {
-			m.extra = ((const struct fr_record_auxtrace_info *)h)->priv[1];
+			m.extra = ((const struct fr_record_auxtrace_info *)h)->priv[5];
 			m.n_infos++;
 		} else if (h->type == FR_RECORD_ID_INDEX) {
 			assert_int_equal(m.n_infos, 0); /* ID_INDEX is before AUXTRACE_INFO */
@@ -310,6 +311,34 @@ TEST(data_of_other_hardware_stays_in_its_file)
 	assert_false(scene_has(s, A));
 	assert_true(scene_has(s, B));
 	assert_false(scene_has(s, C));
+}
+
+/* Each dump has a conversion of times of its own. */
+TEST(another_conversion_of_times_is_no_other_description)
+{
+	struct scene *s = *state;
+	static const char *const names[] = {A, B};
+	struct merged m;
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct file f = {.first_id = SCENE_ID};
+		const struct {
+			struct fr_record_auxtrace_info r;
+			uint64_t words[6];
+		} info = {{{FR_RECORD_AUXTRACE_INFO, 0, sizeof(info)}, 2, 0},
+			{PERF_TYPE_SOFTWARE, 31, 700000000 + i, 5 * i, 1, 1}};
+		const struct fr_id_index_entry entry = {f.first_id, 0, 0, -1};
+
+		assert_int_equal(fr_id_index(&f.records, &entry, 1), 0);
+		assert_int_equal(fr_buf_append(&f.records, &info, sizeof(info)), 0);
+		add_piece(&f, (struct piece){0, 0, 64 * i, 64, 1});
+		write_and_free(s, names[i], &f);
+	}
+	assert_int_equal(scene_merge(s), 0);
+	assert_null(strstr(s->warned, "AUXTRACE_INFO"));
+	m = read_merged(s, "perf.data");
+	assert_int_equal(m.n_pieces, 2);
+	assert_int_equal(m.n_infos, 1);
 }
 
 /* Appends ITRACE_START and AUX of the kernel. */

@@ -345,6 +345,35 @@ TEST(ids_leave_with_the_last_frame_that_can_use_them)
 	}
 }
 
+TEST(an_event_that_stays_open_is_there_once)
+{
+	const struct perf_event_attr aux = {.type = 77};
+	const uint64_t old_ids[] = {9001, 9002, 9003}, new_ids[] = {9001, 9003, 9004};
+	_cleanup_session_ struct fr_session a = {0}, b = {0};
+
+	assert_int_equal(fr_session_add_event(&a, &aux, "intel_pt//", old_ids, 3, NULL), 0);
+	describe_anew(&a, 1);
+	assert_int_equal(fr_session_add_event(&b, &aux, "intel_pt//", new_ids, 3, NULL), 0);
+	describe_anew(&b, 2);
+	assert_int_equal(fr_session_add_older_events(&b, &a), 0);
+	/* The CPU with the id 9002 has gone offline: the ring can have records of it. */
+	assert_int_equal(b.n_events, 2 * (EVENTS + 2));
+	assert_int_equal(count_ids(&b), 2 * (EVENTS + 1) * CPUS + 4);
+	fr_session_close_events(&b, 5);
+	assert_int_equal(b.events[0].until_ns, 0);
+	fr_session_deinit(&a);
+	a = b;
+	b = (struct fr_session){0};
+	/* All ids of the event stay. */
+	assert_int_equal(fr_session_add_event(&b, &aux, "intel_pt//", new_ids, 3, NULL), 0);
+	describe_anew(&b, 3);
+	fr_session_drop_closed_events(&a, 5);
+	assert_int_equal(fr_session_add_older_events(&b, &a), 0);
+	assert_int_equal(count_ids(&b), 2 * (EVENTS + 1) * CPUS + 3);
+	assert_int_equal(fr_session_join_equal_events(&b), 0);
+	assert_int_equal(b.n_events, EVENTS + 2);
+}
+
 TEST(sessions_of_one_recording_share_an_id)
 {
 	_cleanup_session_ struct fr_session a = {0}, b = {0};
