@@ -82,8 +82,8 @@ static void print_crash(const cJSON *dump)
 	if (ctl_get(crash, "missing_seconds"))
 		ctl_field("", "the last %s before it are missing", ctl_seconds(crash, "missing_seconds"));
 	else
-		ctl_field("", "at most the last %s before it are missing",
-			ctl_seconds(crash, "missing_seconds_max"));
+		ctl_field("", "about the last %s before it are missing",
+			ctl_seconds(crash, "missing_seconds_about"));
 	if (!cJSON_IsTrue(ctl_get(crash, "names_are_whole")))
 		ctl_field("", "processes that began before the dump may have no names");
 	cJSON_ArrayForEach (last, log)

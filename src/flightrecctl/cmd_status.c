@@ -33,12 +33,12 @@ static void print_ring(const cJSON *s)
 		ctl_seconds(s, "ring.span_s"), ctl_size(s, "ring.used"), ctl_size(s, "ring.size"),
 		ctl_size(s, "ring.raw"), ctl_number(s, "ring.compression"));
 	if (*ctl_string(s, "ring.memory.path"))
-		ctl_field("", "in %s, which survives a crash of %s; a crash loses at most the last %s",
+		ctl_field("", "in %s, which survives a crash of %s; committed every %s",
 			ctl_string(s, "ring.memory.path"),
 			cJSON_IsTrue(ctl_get(s, "ring.memory.survives_crash"))
 				? "the machine"
 				: "the recorder, but not of the machine",
-			ctl_seconds(s, "ring.memory.longest_loss_s"));
+			ctl_seconds(s, "ring.memory.commit_period_s"));
 	if (ctl_number(s, "ring.pinned") > 0)
 		ctl_field("", "%s pinned by a dump that is being written or that failed and is kept",
 			ctl_size(s, "ring.pinned"));

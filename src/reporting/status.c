@@ -81,7 +81,7 @@ static void add_memory(const struct fr_view *v, cJSON *ring)
 	o = cJSON_AddObjectToObject(ring, "memory");
 	cJSON_AddStringToObject(o, "path", v->ring_memory);
 	cJSON_AddBoolToObject(o, "survives_crash", v->ring_survives);
-	add_seconds(o, "longest_loss_s", v->ring_period_ns);
+	add_seconds(o, "commit_period_s", v->ring_period_ns);
 	FR_JSON_ADD_NUMBERS(o, {"checkpoints", t->checkpoints}, {"checkpoint_bytes", t->checkpoint_bytes},
 		{"checkpoint_max", t->slot_bytes}, {"checkpoints_failed", t->checkpoints_failed},
 		{"sections_lost", t->sections_lost});

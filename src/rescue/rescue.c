@@ -158,7 +158,7 @@ static void add_missing(const struct rescue *x, cJSON *crash)
 			crash_ns(x) > until ? (double)(crash_ns(x) - until) / 1e9 : 0);
 	else
 		cJSON_AddNumberToObject(
-			crash, "missing_seconds_max", (double)(x->state.period_ns + IN_FLIGHT_NS) / 1e9);
+			crash, "missing_seconds_about", (double)(x->state.period_ns + IN_FLIGHT_NS) / 1e9);
 	cJSON_AddBoolToObject(crash, "names_are_whole", x->has_whole_model);
 	cJSON_AddStringToObject(crash, "memory", x->config->path);
 }
