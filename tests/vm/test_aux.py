@@ -24,9 +24,9 @@ MODES = {0: "PT, counter", 1: "CoreSight, counter", 2: "PT, place", 3: "CoreSigh
 # The mode of the PMU, and what is recorded.
 RUNS = [(mode, whom) for mode in MODES for whom in ("-a", "-p")] if FULL else [(0, "-a"), (1, "-p"), (2, "-p"), (3, "-a")]
 # perf expects of this PMU that aux_head is a place.
-PERF_RUNS = [run for run in RUNS if run[0] >= 2]
-SNAPSHOTS = 125 if FULL else 25  # of each run
-LARGE = 10  # dumps with areas of 1M
+PERF_RUNS = [run for run in RUNS if run[0] >= 2] if FULL else [(2, "-p")]
+SNAPSHOTS = 125 if FULL else 12  # of each run
+LARGE = 10 if FULL else 4  # dumps with areas of 1M
 RATE = {"-a": 20, "-p": 100}  # records in a millisecond: with -a, each area is overwritten
 FUNCTIONS = r"""
 area=64K

@@ -156,7 +156,7 @@ static void run_until_crash(size_t bytes, uint64_t crash_in)
 TEST(a_crash_at_any_moment_loses_only_what_was_not_committed)
 {
 	machine.random = 20261125;
-	for (unsigned i = 0; i < 150; i++)
+	for (unsigned i = 0; i < 60; i++)
 		run_until_crash(
 			test_between(&machine.random, FR_HISTORY_SIZE_MIN / 4096, SIZE_MAX_BYTES / 4096) *
 				4096,
