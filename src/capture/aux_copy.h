@@ -11,6 +11,6 @@ struct fr_aux_copy {
 	struct fr_auxtrace t; /* t.data is in `memory`, a mapping of `mapped` bytes */
 	void *memory;
 	size_t mapped;
-	const char *event; /* borrowed from the area */
+	const char *event; /* borrowed from the area, as long as the snapshot has a reference to it */
 	uint64_t gap_ns;   /* for so long, the events were stopped */
 };

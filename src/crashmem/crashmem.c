@@ -27,6 +27,8 @@
 #define PAGE 4096ULL
 #define STATE_MAX (2ULL << 20)
 #define SYMBOLS_BYTES (6ULL << 20)
+/* The largest ring that history/ makes. */
+#define RING_MAX (16ULL << 30)
 /* A memory of this size or more has room for the symbols of the kernel. In a smaller memory, the area has
    room for the build-ids. */
 #define SYMBOLS_FROM (32ULL << 20)
@@ -206,6 +208,19 @@ static int find_size(int fd, const char *path, bool created, uint64_t bytes, uin
 	return r < 0 ? fr_fail_errno(d, r, hint, "cannot find out the size of %s", path) : 0;
 }
 
+/* Takes the memory of a file that can have holes. Otherwise, a store into a hole of a full file system would
+   end the process by SIGBUS. */
+static int take_pages(const struct fr_crashmem *m, const char *path, struct fr_diag *d)
+{
+	char size[FR_UNIT_SIZE];
+	struct stat st;
+
+	if (fstat(m->fd, &st) < 0 || !S_ISREG(st.st_mode) || fallocate(m->fd, 0, 0, (off_t)m->bytes) == 0)
+		return 0;
+	return fr_fail_errno(d, -errno, "choose a smaller ring, or make room on its file system",
+		"there is no room for the %s of %s", fr_size_format(m->bytes, size), path);
+}
+
 /* Maps the file. A file of a DAX file system must also be there after a crash: MAP_SYNC makes the kernel
    write the metadata of a page before the first write to the page. Returns MAP_FAILED with errno, as mmap().
  */
@@ -234,29 +249,39 @@ static bool is_in_memory(const char *path)
 	return statfs(directory, &fs) == 0 && (fs.f_type == TMPFS_MAGIC || fs.f_type == HUGETLBFS_MAGIC);
 }
 
-static int map_file(struct fr_crashmem *m, const char *path, uint64_t bytes, struct fr_diag *d)
+static int open_file(const char *path, bool *ret_created, struct fr_diag *d)
+{
+	int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+
+	if (fd < 0 && errno == ENOENT && is_in_memory(path)) {
+		fd = open(path, O_RDWR | O_CLOEXEC | O_CREAT | O_EXCL, 0600);
+		*ret_created = fd >= 0;
+	}
+	if (fd < 0)
+		return fr_fail_errno(d, -errno, hint, "cannot open %s", path);
+	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+		return fd;
+	fr_fail_errno(d, errno == EWOULDBLOCK ? -EBUSY : -errno, "one recorder at a time can use it",
+		"cannot lock %s", path);
+	close(fd);
+	return d ? d->code : -EBUSY;
+}
+
+/* Finds the size of the open file, takes its memory, and maps it. */
+static int map_file(struct fr_crashmem *m, const char *path, bool created, uint64_t bytes, struct fr_diag *d)
 {
 	char size[FR_UNIT_SIZE], least[FR_UNIT_SIZE];
-	bool created = false;
 	void *map;
-	int r;
+	int r = find_size(m->fd, path, created, bytes, &m->bytes, d);
 
-	m->fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-	if (m->fd < 0 && errno == ENOENT && is_in_memory(path)) {
-		m->fd = open(path, O_RDWR | O_CLOEXEC | O_CREAT | O_EXCL, 0600);
-		created = m->fd >= 0;
-	}
-	if (m->fd < 0)
-		return fr_fail_errno(d, -errno, hint, "cannot open %s", path);
-	if (flock(m->fd, LOCK_EX | LOCK_NB) < 0)
-		return fr_fail_errno(d, errno == EWOULDBLOCK ? -EBUSY : -errno,
-			"one recorder at a time can use it", "cannot lock %s", path);
-	r = find_size(m->fd, path, created, bytes, &m->bytes, d);
 	if (r < 0)
 		return r;
 	if (m->bytes < FR_CRASHMEM_BYTES_MIN)
 		return fr_fail(d, -EMSGSIZE, "give a larger memory", "%s has %s, and at least %s are needed",
 			path, fr_size_format(m->bytes, size), fr_size_format(FR_CRASHMEM_BYTES_MIN, least));
+	r = take_pages(m, path, d);
+	if (r < 0)
+		return r;
 	map = map_whole(m);
 	if (map == MAP_FAILED)
 		return fr_fail_errno(d, -errno, NULL, "cannot map %s", path);
@@ -268,12 +293,17 @@ static int map_file(struct fr_crashmem *m, const char *path, uint64_t bytes, str
 int fr_crashmem_open(const char *path, uint64_t bytes, struct fr_crashmem **ret, struct fr_diag *d)
 {
 	_cleanup_crashmem_ struct fr_crashmem *m = calloc(1, sizeof(*m));
+	bool created = false;
 	int r;
 
 	if (!m)
 		return -ENOMEM;
-	m->fd = -1;
-	r = map_file(m, path, bytes, d);
+	m->fd = open_file(path, &created, d);
+	if (m->fd < 0)
+		return m->fd;
+	r = map_file(m, path, created, bytes, d);
+	if (r < 0 && created)
+		(void)unlink(path);
 	if (r < 0)
 		return r;
 	*ret = m;
@@ -366,7 +396,7 @@ static void lay_out(struct flightrec_crashmem_header *h, uint64_t bytes)
 		at += sizes[i];
 	}
 	h->areas[FLIGHTREC_CRASHMEM_AREA_RING].offset = at;
-	h->areas[FLIGHTREC_CRASHMEM_AREA_RING].bytes = bytes - at;
+	h->areas[FLIGHTREC_CRASHMEM_AREA_RING].bytes = FR_MIN(bytes - at, RING_MAX);
 }
 
 static void write_magic(struct fr_crashmem *m, uint64_t magic)
@@ -383,7 +413,7 @@ void fr_crashmem_format(struct fr_crashmem *m, const char *boot_id)
 	struct flightrec_crashmem_header h = {
 		.version = FLIGHTREC_CRASHMEM_VERSION,
 		.bytes = m->bytes,
-		.use = FLIGHTREC_CRASHMEM_IN_USE,
+		.use = FLIGHTREC_CRASHMEM_CLOSED,
 	};
 
 	write_magic(m, 0);
@@ -399,12 +429,22 @@ void fr_crashmem_format(struct fr_crashmem *m, const char *boot_id)
 	take_header(m, &h);
 }
 
-void fr_crashmem_close(struct fr_crashmem *m)
+static void write_use(struct fr_crashmem *m, enum flightrec_crashmem_use use)
 {
 	struct flightrec_crashmem_header *h = header_of(m);
 
-	__atomic_store_n(&h->use, FLIGHTREC_CRASHMEM_CLOSED, __ATOMIC_RELEASE);
+	__atomic_store_n(&h->use, use, __ATOMIC_RELEASE);
 	fr_crashmem_write_back(h, sizeof(*h));
+}
+
+void fr_crashmem_begin(struct fr_crashmem *m)
+{
+	write_use(m, FLIGHTREC_CRASHMEM_IN_USE);
+}
+
+void fr_crashmem_close(struct fr_crashmem *m)
+{
+	write_use(m, FLIGHTREC_CRASHMEM_CLOSED);
 }
 
 bool fr_crashmem_survives_crash(const struct fr_crashmem *m)

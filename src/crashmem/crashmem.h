@@ -26,7 +26,7 @@ struct fr_crashmem;
 enum fr_crashmem_content {
 	FR_CRASHMEM_EMPTY,   /* no header of ours: zeros, or the bytes of another program */
 	FR_CRASHMEM_DAMAGED, /* our magic, but another version, a wrong crc, or areas that are not possible */
-	FR_CRASHMEM_CLOSED,  /* the last recorder ended as asked: there is nothing to rescue */
+	FR_CRASHMEM_CLOSED,  /* the last recorder has not begun, or has ended as asked: nothing to rescue */
 	FR_CRASHMEM_SAME_BOOT,	/* a recorder of this boot uses the memory, or was killed */
 	FR_CRASHMEM_OTHER_BOOT, /* a recorder of another boot used it to the end: the machine crashed */
 };
@@ -36,7 +36,7 @@ enum fr_crashmem_content {
    bytes, rounded up to whole pages of the file system. Does not change what is in an existing file. Returns
    0; or a negative errno, with a message in D: -EBUSY if another process has the lock; -ENOTSUP for a file on
    a disk, because the kernel would write its pages to the disk all the time; -EMSGSIZE if the memory is
-   smaller than FR_CRASHMEM_BYTES_MIN; or an error of the system. */
+   smaller than FR_CRASHMEM_BYTES_MIN; -ENOSPC if its file system is full; or an error of the system. */
 int fr_crashmem_open(const char *path, uint64_t bytes, struct fr_crashmem **ret, struct fr_diag *d);
 /* Unmaps the memory, and does not change what is in it. M may be NULL. Returns NULL. */
 struct fr_crashmem *fr_crashmem_free(struct fr_crashmem *m);
@@ -51,9 +51,11 @@ static inline void fr_crashmem_freep(struct fr_crashmem **m)
 enum fr_crashmem_content fr_crashmem_look(struct fr_crashmem *m, const char *boot_id);
 
 /* Lays out the areas for the size of the memory, clears what recorders and the kernel module have left in
-   them, and writes a new header for BOOT_ID, in use. The old header becomes invalid first, and the magic of
-   the new header is written last. */
+   them, and writes a new header for BOOT_ID, in which there is nothing to rescue yet. The old header becomes
+   invalid first, and the magic of the new header is written last. */
 void fr_crashmem_format(struct fr_crashmem *m, const char *boot_id);
+/* Writes into the header that a recorder uses the memory. M has a valid header. */
+void fr_crashmem_begin(struct fr_crashmem *m);
 
 /* Writes into the header that there is nothing to rescue. M has a valid header. */
 void fr_crashmem_close(struct fr_crashmem *m);

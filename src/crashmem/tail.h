@@ -81,3 +81,7 @@ struct fr_tail_part {
  */
 int fr_tail_read(const struct fr_crashmem *m, uint64_t before_seq,
 	int (*apply)(void *ctx, const struct fr_tail_part *part), void *ctx, bool *ret_whole);
+
+/* Returns the sequence number of the newest frame that the ring had evicted, as the tail in M says; 0: none,
+   or not known. The memory is not trusted. */
+uint64_t fr_tail_evicted_seq(const struct fr_crashmem *m);

@@ -345,3 +345,18 @@ int fr_tail_read(const struct fr_crashmem *m, uint64_t before_seq,
 		*ret_whole = r.whole;
 	return result;
 }
+
+uint64_t fr_tail_evicted_seq(const struct fr_crashmem *m)
+{
+	struct tail_scan s = {0};
+	uint64_t seq;
+
+	if (tail_scan(m, &s) < 0)
+		return 0;
+	seq = s.n ? s.entries[s.n - 1].seq : 0;
+	for (int i = 0; i < 2; i++)
+		if (s.slots[i].generation)
+			seq = FR_MAX(seq, s.slots[i].seq);
+	tail_scan_deinit(&s);
+	return seq;
+}

@@ -46,6 +46,8 @@ int fr_job_aux_finish(struct fr_job_aux *a, cJSON *meta)
 	array = cJSON_AddArrayToObject(meta, "aux");
 	for (size_t i = 0; array && i < a->snapshot.n; i++)
 		add_copy(array, &a->snapshot.copies[i]);
+	/* A kept dump can wait for hours, and a reload can remove the events meanwhile. */
+	fr_aux_areas_deinit(&a->snapshot.areas);
 	if (a->snapshot.n_failed)
 		cJSON_AddNumberToObject(meta, "aux_left_out", (double)a->snapshot.n_failed);
 	return 0;

@@ -200,6 +200,18 @@ void fr_dumper_give_up_aux(struct fr_dumper *p, const struct fr_dump_job *job)
 	fr_unlock(&p->lock);
 }
 
+/* If the AUX data cannot be described, the dump has all but the AUX data. */
+static void finish_aux(struct fr_dumper *p, struct fr_dump_job *job)
+{
+	const int r = fr_job_aux_finish(job->aux, job->meta);
+
+	if (r == 0)
+		return;
+	fr_dumper_give_up_aux(p, job);
+	job->aux = fr_job_aux_free(job->aux);
+	cJSON_AddStringToObject(job->meta, "aux_error", strerror(-r));
+}
+
 static void run_dump(struct fr_dumper *p, struct fr_dump_job *job)
 {
 	struct fr_snapshot *snapshot = NULL;
@@ -208,14 +220,12 @@ static void run_dump(struct fr_dumper *p, struct fr_dump_job *job)
 
 	take_aux(p, job);
 	job->code = fr_recorder_snapshot(p->config.recorder, &snapshot);
-	if (job->code == 0)
-		job->code = fr_job_aux_finish(job->aux, job->meta);
 	if (job->code < 0) {
 		fr_fail_errno(&job->diag, job->code, NULL, "cannot take a snapshot of the ring");
 		fr_dumper_give_up_aux(p, job);
-		fr_snapshot_free(snapshot);
 		return;
 	}
+	finish_aux(p, job);
 	update_session(p);
 	/* When the recorder ends, jobs do not wait for the end of their post-trigger time, so `ready_ns` can
 	   be in the future. */

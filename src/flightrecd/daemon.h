@@ -52,6 +52,11 @@ struct fr_cgroup_retry {
 	uint64_t tried_ns, pause_ns;
 };
 
+struct fr_daemon;
+
+/* Tells `status` what the start does now. DOING is a string literal. Any thread may call this function. */
+typedef void (*fr_progress)(struct fr_daemon *daemon, const char *doing);
+
 struct fr_daemon {
 	/* The configuration in force. */
 	struct fr_config *config; /* borrowed from main() */
@@ -120,6 +125,7 @@ struct fr_daemon {
 	/* Data for the log, `status` and the metrics. */
 	struct fr_rates rates;
 	struct fr_counters counters;
+	struct fr_counters rescued; /* of a start, until fr_daemon_count_rescued() adds them to `counters` */
 	struct fr_recent_dumps recent_dumps;
 	uint64_t losses_reported; /* sum of all losses that the log has reported */
 	int compaction_reported;  /* the last errno of compaction that the log has reported */

@@ -11,6 +11,7 @@
 #include "flightrecd/dumps.h"
 #include "flightrecd/reload.h"
 #include "flightrecd/reopen.h"
+#include "flightrecd/ring_memory.h"
 #include "flightrecd/stages.h"
 #include "flightrecd/start.h"
 #include "flightrecd/stop.h"
@@ -211,6 +212,8 @@ static int begin_recording(struct fr_daemon *m, struct fr_diag *d)
 	}
 	if (r >= 0 && m->config->command)
 		r = fr_command_go(&m->command, m->config->command[0], d);
+	if (r >= 0)
+		fr_daemon_begin_memory(m);
 	if (r >= 0)
 		r = add_sources(m, d);
 	if (r < 0)

@@ -3,12 +3,14 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "config/memory.h"
 #include "crashmem/crashmem.h"
 #include "rescue/rescue.h"
 #include "rescue/symbols.h"
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 static void log_rescued(struct fr_daemon *m, const struct fr_rescued *r)
 {
@@ -30,6 +32,28 @@ static void log_rescued(struct fr_daemon *m, const struct fr_rescued *r)
 			strerror(-r->symbols_error));
 }
 
+/* Logs the dump, and counts it for fr_daemon_count_rescued(). */
+static void take_rescued(struct fr_daemon *m, const struct fr_rescued *r)
+{
+	char bytes[FR_UNIT_SIZE];
+
+	log_rescued(m, r);
+	m->rescued.dumps_done++;
+	m->rescued.dumps_removed += r->vacuum.n_removed;
+	m->rescued.dumps_not_durable += r->dump.not_durable != 0;
+	if (r->vacuum.n_removed)
+		fr_log(LOG_INFO, "removed %zu dumps, %s, from %s on", r->vacuum.n_removed,
+			fr_size_format(r->vacuum.freed_bytes, bytes), r->vacuum.removed[0]);
+}
+
+void fr_daemon_count_rescued(struct fr_daemon *m)
+{
+	m->counters.dumps_done += m->rescued.dumps_done;
+	m->counters.dumps_removed += m->rescued.dumps_removed;
+	m->counters.dumps_not_durable += m->rescued.dumps_not_durable;
+	m->rescued = (struct fr_counters){0};
+}
+
 /* Makes a dump of what is in MEMORY. Returns 0, or 1 if nothing in it can be read: MEMORY can be used again.
    Returns a negative errno if the dump could not be written, with a message in D. */
 static int rescue(struct fr_daemon *m, struct fr_crashmem *memory, const char *path, struct fr_diag *d)
@@ -47,13 +71,12 @@ static int rescue(struct fr_daemon *m, struct fr_crashmem *memory, const char *p
 	_cleanup_(fr_rescued_deinit) struct fr_rescued rescued = {0};
 	int r = fr_rescue(memory, &config, &rescued, d);
 
-	if (r == 0) {
-		m->counters.dumps_done++;
-		log_rescued(m, &rescued);
-	} else if (r > 0) {
+	if (r == 0)
+		take_rescued(m, &rescued);
+	if (r > 0 && d->code)
 		fr_log(LOG_WARNING, "the history of a crash is lost: %s", d->what);
+	if (r >= 0)
 		*d = (struct fr_diag){0};
-	}
 	return r;
 }
 
@@ -80,13 +103,22 @@ static void rescue_previous(struct fr_daemon *m)
 	m->handover.in_memory = false;
 }
 
+/* Returns whether MEMORY has the ring of the previous instance of this service, and not that of another
+   recorder that has used the same memory since. */
+static bool has_ring_of_previous(const struct fr_daemon *m, const struct fr_crashmem *memory)
+{
+	_cleanup_(fr_state_deinit) struct fr_state state = {0};
+
+	return m->handover.in_memory && fr_handover_read_memory(memory, &state) == 0 &&
+	       state.first_started_ns == m->handover.state.first_started_ns;
+}
+
 /* Returns 0 if MEMORY can be used: it has the ring of the previous instance, or it is formatted. */
-static int prepare(
-	struct fr_daemon *m, struct fr_crashmem *memory, fr_memory_progress progress, struct fr_diag *d)
+static int prepare(struct fr_daemon *m, struct fr_crashmem *memory, fr_progress progress, struct fr_diag *d)
 {
 	const enum fr_crashmem_content content = fr_crashmem_look(memory, m->boot_id);
 
-	if (content == FR_CRASHMEM_SAME_BOOT && m->handover.in_memory)
+	if (content == FR_CRASHMEM_SAME_BOOT && has_ring_of_previous(m, memory))
 		return 0;
 	if (content == FR_CRASHMEM_DAMAGED)
 		fr_log(LOG_WARNING,
@@ -97,10 +129,23 @@ static int prepare(
 		if (rescue(m, memory, m->config->ring_memory, d) < 0)
 			return d->code;
 	}
-	if (m->handover.in_memory)
+	/* A closed memory has no history that could be lost: it is in a dump. */
+	if (m->handover.in_memory && content != FR_CRASHMEM_CLOSED)
 		fr_handover_refuse(&m->handover, "its memory has another content now");
+	m->handover.in_memory = false;
 	fr_crashmem_format(memory, m->boot_id);
 	return 0;
+}
+
+/* A file on tmpfs that does not exist yet takes memory of the machine, as a memfd does. */
+static int check_memory(const struct fr_config *c, struct fr_diag *d)
+{
+	struct fr_memory memory;
+
+	if (access(c->ring_memory, F_OK) == 0)
+		return 0;
+	fr_memory_read("", &memory);
+	return fr_memory_check_ring(&memory, 0, c->ring_bytes, c->ring_origin, d);
 }
 
 static void store_symbols(struct fr_daemon *m)
@@ -118,36 +163,42 @@ void fr_daemon_modules_changed(struct fr_daemon *m)
 		(void)fr_rescue_symbols_store(m->memory, NULL, NULL);
 }
 
-int fr_daemon_open_memory(struct fr_daemon *m, fr_memory_progress progress, struct fr_diag *d)
+static int open_memory(struct fr_daemon *m, fr_progress progress, struct fr_crashmem **ret, struct fr_diag *d)
 {
 	_cleanup_crashmem_ struct fr_crashmem *memory = NULL;
+	int r = check_memory(m->config, d);
+
+	if (r == 0)
+		r = fr_crashmem_open(m->config->ring_memory, m->config->ring_bytes, &memory, d);
+	if (r == 0)
+		r = prepare(m, memory, progress, d);
+	if (r < 0)
+		return d->code ? r : fr_fail_errno(d, r, NULL, "cannot use %s", m->config->ring_memory);
+	*ret = TAKE_PTR(memory);
+	return 0;
+}
+
+void fr_daemon_open_memory(struct fr_daemon *m, fr_progress progress)
+{
 	struct fr_diag why = {0};
-	int r;
 
 	m->no_memory = (struct fr_diag){0};
 	rescue_previous(m);
 	if (!*m->config->ring_memory)
-		return 0;
+		return;
 	progress(m, "opens the memory of the ring");
-	r = fr_crashmem_open(m->config->ring_memory, m->config->ring_bytes, &memory, &why);
-	if (r == 0)
-		r = prepare(m, memory, progress, &why);
-	if (r == -ENOMEM)
-		return fr_fail_errno(d, r, NULL, "cannot use %s", m->config->ring_memory);
-	if (r < 0) {
+	if (open_memory(m, progress, &m->memory, &why) < 0) {
 		if (m->handover.in_memory)
 			fr_handover_refuse(&m->handover, why.what);
 		m->no_memory = why;
 		fr_log_struct(LOG_WARNING, FR_MSG_DEGRADED, NULL, 0,
 			"RingMemory= is not used, so a crash of the machine loses the ring: %s%s%s", why.what,
 			why.hint[0] ? "; " : "", why.hint);
-		return 0;
+		return;
 	}
-	m->memory = TAKE_PTR(memory);
 	fr_handover_use_memory(&m->handover, m->memory);
 	progress(m, "stores the symbols of the kernel");
 	store_symbols(m);
-	return 0;
 }
 
 struct fr_history_memory fr_daemon_ring_memory(const struct fr_daemon *m)
@@ -173,6 +224,12 @@ int fr_daemon_open_tail(struct fr_daemon *m, struct fr_diag *d)
 		r = fr_tail_new(m->memory, &m->tail);
 	return r < 0 ? fr_fail_errno(d, r, NULL, "cannot keep the processes in %s", m->config->ring_memory)
 		     : 0;
+}
+
+void fr_daemon_begin_memory(struct fr_daemon *m)
+{
+	if (m->memory)
+		fr_crashmem_begin(m->memory);
 }
 
 void fr_daemon_end_memory(struct fr_daemon *m)

@@ -33,6 +33,7 @@ static int open_recording(struct fr_daemon *m, struct fr_diag *d)
 	if (r < 0)
 		return r;
 	r = fr_handover_unite_session(&m->handover, &m->recording.session, &m->counters, m->lost_before);
+	fr_daemon_count_rescued(m);
 	return r < 0 ? fr_fail_errno(d, r, NULL, "cannot adopt the events of the previous instance") : 0;
 }
 
@@ -312,7 +313,7 @@ static int open_parts(struct fr_daemon *m, fr_progress progress, struct fr_diag 
 	progress(m, "opens the output directory");
 	r = fr_destination_open(c->directory, &m->dirfd, d);
 	if (r >= 0)
-		r = fr_daemon_open_memory(m, progress, d);
+		fr_daemon_open_memory(m, progress);
 	if (r >= 0 && c->command)
 		r = fr_command_fork(&m->command, c->command, d);
 	m->recorded_pid = m->command.pid;

@@ -6,9 +6,6 @@
 
 #include "flightrecd/daemon.h"
 
-/* Tells `status` what the start does now. DOING is a string literal. Any thread may call this function. */
-typedef void (*fr_progress)(struct fr_daemon *daemon, const char *doing);
-
 void fr_daemon_init(struct fr_daemon *daemon, struct fr_config *config, int argc, char *argv[]);
 /* Opens the parts, without samples yet. On success, returns 0. On failure, closes all parts again, and
    returns a negative errno, with a message in D. Only the thread fr-start calls this function. */

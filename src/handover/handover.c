@@ -25,6 +25,8 @@
 #define BARRIER_USEC 5000000
 #define STATE_MAX (16u << 20) /* most bytes of a state in the crash memory, before compression */
 #define STATE_LEVEL 3
+/* A smaller step of the wall clock is not written to the crash memory. */
+#define CLOCK_STEP_NS (10 * (int64_t)FR_NSEC_PER_MSEC)
 
 static void __attribute__((format(printf, 2, 3))) refuse(struct fr_handover *h, const char *fmt, ...)
 {
@@ -343,6 +345,13 @@ static int open_adopted(struct fr_handover *h, const struct fr_history_config *c
 	int r;
 
 	h->ring_number += !h->history.in_place;
+	if (h->next_fd >= 0 && config->memory.at) {
+		/* There is only one memory, and it has the newer frames already. */
+		fr_log(LOG_WARNING,
+			"a change of RingSize= was interrupted, and RingMemory= is new: the oldest "
+			"part of the history is lost");
+		close(TAKE_FD(h->next_fd));
+	}
 	if (h->next_fd >= 0)
 		finish_replacement(h, config, ret);
 	h->ring_fd = -1;
@@ -459,10 +468,11 @@ static void write_state(struct fr_handover *h, const struct fr_session *session)
 		fr_log(LOG_WARNING,
 			"a restart will lose the history, because the state cannot be written: %s",
 			strerror(-r));
-	if (q < 0)
+	if (q < 0 && q != h->memory_error)
 		fr_log(LOG_WARNING,
 			"a crash of the machine will lose the history, because %s cannot hold the state: %s",
 			h->state.memory, strerror(-q));
+	h->memory_error = q;
 }
 
 static int put_into_store(const char *name, int fd)
@@ -564,6 +574,17 @@ bool fr_handover_end_gap(struct fr_handover *h)
 	return true;
 }
 
+/* Returns whether the crash memory has another relation of the clocks than now: somebody has set the wall
+   clock, or the machine was suspended. */
+static bool has_clock_moved(const struct fr_handover *h)
+{
+	const struct fr_clock_pair now = fr_clock_pair_now(), *was = &h->state.clock;
+	const int64_t moved =
+		(int64_t)((now.realtime_ns - now.monotonic_ns) - (was->realtime_ns - was->monotonic_ns));
+
+	return h->memory && (moved > CLOCK_STEP_NS || moved < -CLOCK_STEP_NS);
+}
+
 void fr_handover_update(struct fr_handover *h, const struct fr_handover_facts *facts)
 {
 	struct fr_state before = h->state;
@@ -573,7 +594,7 @@ void fr_handover_update(struct fr_handover *h, const struct fr_handover_facts *f
 		return;
 	fill_state(h, facts, &h->state);
 	/* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison): padding that differs costs one more write */
-	if (memcmp(&before, &h->state, sizeof(before)) != 0 || !h->written) {
+	if (memcmp(&before, &h->state, sizeof(before)) != 0 || !h->written || has_clock_moved(h)) {
 		write_state(h, facts->session);
 		h->written = true;
 	}

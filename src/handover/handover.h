@@ -14,9 +14,9 @@
  *
  * If the ring or the state of the previous instance is damaged, the log has the reason, and recording begins
  * with an empty ring. There is no store if this process is not a service of systemd, or if it runs as
- * "flightrecd -- COMMAND". Without a store, these functions do nothing, and open_history() makes an empty
- * ring. Until the first store() has returned, call these functions on the thread that starts the recording.
- * After that, call them on the main thread.
+ * "flightrecd -- COMMAND". Without a store and a crash memory, these functions do nothing, and open_history()
+ * makes an empty ring. Until the first store() has returned, call these functions on the thread that starts
+ * the recording. After that, call them on the main thread.
  */
 
 #include "base/buf.h"
@@ -36,6 +36,7 @@ struct fr_handover {
 	int next_fd;		   /* the new ring of an interrupted resize; -1: none, or owned by history/ */
 	bool in_memory;		   /* the ring of the previous instance is in the crash memory */
 	struct fr_crashmem *memory; /* the crash memory that this instance uses; borrowed; NULL: none */
+	int memory_error;	    /* 0: the crash memory has the state; or a negative errno */
 	bool adopted;		    /* this instance uses the ring of the previous instance */
 	bool same_directory;	    /* the auxiliary file of the previous instance is in the same directory */
 	unsigned ring_number;	    /* the number in the name of the ring in the store */

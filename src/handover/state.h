@@ -8,7 +8,7 @@
  *
  *     slot 0 │ slot 1        a slot: magic, version, generation, length, crc32c │ payload
  *
- * Only the main thread calls these functions.
+ * Any thread, one call at a time.
  */
 
 #include "base/clock.h"

@@ -165,19 +165,19 @@ static int read_source(const struct fr_history_config *config, struct source *s,
 {
 	const struct fr_image_header *header = (const struct fr_image_header *)image->map;
 	struct fr_recovery_stats stats;
-	uint64_t moved = 0;
+	uint64_t min_seq = config->min_seq;
 	struct fr_frame f;
 
 	if (!header)
 		return -EBADMSG;
 	fr_recovery_stats(r, &stats);
 	if (stats.header_ok && !config->crashed && header->moved_seq <= header->open_seq)
-		moved = header->moved_seq;
+		min_seq = FR_MAX(min_seq, (uint64_t)header->moved_seq);
 	s->frames = calloc(stats.frames + 1, sizeof(*s->frames));
 	if (!s->frames)
 		return -ENOMEM;
 	while (fr_recovery_next(r, &f))
-		if (is_valid_frame(&f) && f.seq >= moved)
+		if (is_valid_frame(&f) && f.seq >= min_seq)
 			s->frames[s->n++] = f;
 	find_run(s);
 	s->open.seq = s->n ? s->frames[s->n - 1].seq + 1 : 1;
@@ -272,7 +272,11 @@ static void adopt_section(struct fr_open_section *s, size_t len)
 static size_t adopt_in_place(struct fr_history *h, const struct source *s, const struct image *image)
 {
 	struct fr_arena *a = &h->arena;
-	size_t from = find_first(s, a, image);
+	size_t from;
+
+	if (h->config.rescue)
+		a->reserve = 0;
+	from = find_first(s, a, image);
 
 	for (size_t i = 0; i < from; i++)
 		fr_entry_wipe((struct fr_entry *)(a->log + offset_of(image, a, &s->frames[i])));

@@ -48,6 +48,11 @@ struct fr_history_config {
 	/* fr_history_adopt() with a memory: the machine has crashed since the last write, so only records
 	   with a right crc are taken over. */
 	bool crashed;
+	/* fr_history_adopt() with a memory: the ring will only be read. The frames that use the reserve of
+	   the log are taken over, too, and there is no reserve any more. So MIN_SEQ, the sequence number
+	   after that of the newest evicted frame, says which frames the ring had. */
+	bool rescue;
+	uint64_t min_seq;
 	int level; /* zstd level; 1 is recommended: a lower level makes larger frames, and needs more time */
 	/* Called for each evicted frame, oldest first, one call at a time, on a thread that seals, retains a
 	   snapshot or changes the size. During the call, the lock of the ring can be held, so evicted() must

@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/units.h"
 #include "crashmem/record.h"
+#include "crashmem/tail.h"
 #include "dumper/job_samples.h"
 #include "handover/handover.h"
 #include "reporting/cause.h"
@@ -27,6 +28,7 @@ struct rescue {
 	struct fr_crash_record record;
 	bool has_record;
 	struct fr_rescue_symbols symbols;
+	struct fr_tail *tail; /* NULL: it is not whole */
 	struct fr_history *history;
 	struct fr_history_adopted adopted;
 	struct fr_snapshot *snapshot;
@@ -40,6 +42,7 @@ static void rescue_deinit(struct rescue *x)
 	cJSON_Delete(x->meta);
 	fr_snapshot_free(x->snapshot);
 	fr_history_free(x->history);
+	fr_tail_free(x->tail);
 	fr_rescue_symbols_deinit(&x->symbols);
 	if (x->has_record)
 		fr_crash_record_deinit(&x->record);
@@ -61,19 +64,26 @@ static int read_state(struct rescue *x, struct fr_diag *d)
 	return 0;
 }
 
-/* Makes a snapshot that also has the open chunk. While the open chunk becomes a frame, another snapshot pins
-   the older frames. Otherwise, the ring could evict a frame of which the tail has no section. */
+/* The open chunk needs room, as in a live ring. So the tail gets the side-band of the frames that it evicts.
+ */
+static void on_evicted(void *ctx, const struct fr_frame *frame)
+{
+	struct rescue *x = ctx;
+
+	if (x->tail)
+		fr_tail_append(
+			x->tail, frame->seq, frame->low_watermark_ns, frame->sideband, frame->sideband_len);
+}
+
+/* Makes a snapshot that also has the open chunk. */
 static int take_snapshot(struct rescue *x)
 {
-	struct fr_snapshot *pins;
-	int r = fr_history_snapshot(x->history, &pins);
+	const int r = fr_tail_adopt(x->memory, fr_history_oldest_seq(x->history) - 1, &x->tail);
 
-	if (r < 0)
+	if (r == -ENOMEM)
 		return r;
 	(void)fr_history_seal(x->history);
-	r = fr_history_snapshot(x->history, &x->snapshot);
-	fr_snapshot_free(pins);
-	return r;
+	return fr_history_snapshot(x->history, &x->snapshot);
 }
 
 static int read_ring(struct rescue *x, struct fr_diag *d)
@@ -82,6 +92,10 @@ static int read_ring(struct rescue *x, struct fr_diag *d)
 		.level = x->config->level,
 		.memory.write_back = fr_crashmem_write_back,
 		.crashed = x->other_boot,
+		.rescue = true,
+		.min_seq = fr_tail_evicted_seq(x->memory) + 1,
+		.evicted = on_evicted,
+		.ctx = x,
 	};
 	int r;
 
@@ -89,10 +103,9 @@ static int read_ring(struct rescue *x, struct fr_diag *d)
 	r = fr_history_adopt(&c, -1, &x->history, &x->adopted, d);
 	if (r < 0)
 		return r == -ENOMEM ? r : 1;
-	if (x->adopted.samples == 0 && x->adopted.sideband == 0) {
-		fr_fail(d, -ENODATA, NULL, "%s: the ring is empty", x->config->path);
+	/* After a crash of the machine, the crash record is worth a dump without samples. */
+	if (x->adopted.samples == 0 && !x->other_boot)
 		return 1;
-	}
 	return take_snapshot(x);
 }
 

@@ -41,8 +41,8 @@ struct fr_rescued {
 
 /* Makes the dump of what is in M, and describes it in RET, which the caller zeroes before and passes to
    fr_rescued_deinit() after the call. fr_crashmem_look() has returned FR_CRASHMEM_SAME_BOOT or
-   FR_CRASHMEM_OTHER_BOOT. The content of M is not trusted. M still has the ring after the call. Returns 0; 1
-   if the memory has no ring that can be read, with the reason in D: another attempt makes no sense; or a
+   FR_CRASHMEM_OTHER_BOOT. The content of M is not trusted. After a failure, another call can make the dump.
+   Returns 0; 1 if the memory has nothing for a dump: if a ring cannot be read, the reason is in D; or a
    negative errno, with a message in D, if the dump could not be written. Any thread that may wait for a
    disk. */
 int fr_rescue(struct fr_crashmem *m, const struct fr_rescue_config *config, struct fr_rescued *ret,

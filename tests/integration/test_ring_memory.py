@@ -11,7 +11,7 @@ import uuid
 
 import pytest
 
-from harness import (FULL, exact, fill, finish_load, last_cpu, load, meta, must, perf, program, quiet_config, report_rows, samples_of, sequence,
+from harness import (FULL, exact, fill, finish_load, last_cpu, load, meta, must, perf, program, quiet_config, report_rows, run, samples_of, sequence,
                      start_load, until)
 
 CRASHES = 20 if FULL else 4
@@ -209,6 +209,21 @@ def test_memory_that_cannot_be_used_is_reported(recorder, memory, tmp_path):
     assert "one recorder at a time" in second.text_status()
     second.stop()
     assert d.status()["ring"]["memory"]["path"] == memory
+
+
+def test_memory_without_room_is_reported(recorder, tmpfs):
+    """The file system of the memory is smaller than the ring. (A store into a hole of its file would be a SIGBUS.)"""
+    small = tmpfs("8m")
+    d = recorder("-e", "dummy", "--ring-memory", small / "ring", "-M", "32M")
+    assert "there is no room for the 32.0M" in d.text_status() and not (small / "ring").exists()
+
+
+def test_a_start_that_fails_leaves_nothing_to_rescue(recorder, memory, state_dir):
+    for _ in range(2):
+        failed = run(program("flightrecd"), "-e", "cpu-clock", "--ring-memory", memory, "-M", "16M", "-o", state_dir, "--", "/nonexistent")
+        assert failed.code != 0 and "history" not in failed.err, failed
+    d = recorder("-e", "dummy", "--ring-memory", memory)
+    assert not d.samples() and "history" not in d.log()
 
 
 def test_symbols_of_the_crashed_kernel(recorder, memory, next_boot, tmp_path):

@@ -81,6 +81,7 @@ int main(int argc, char *argv[])
 		errx(1, "%s", d.what);
 	if (!strcmp(argv[1], "format")) {
 		fr_crashmem_format(m, boot_id);
+		fr_crashmem_begin(m);
 		fill(m);
 	} else if (!strcmp(argv[1], "clear")) {
 		clear(m);

@@ -60,6 +60,8 @@ TEST(a_new_memory_is_empty_and_then_in_use)
 	assert_int_equal(fr_crashmem_bytes(m), BYTES);
 	assert_int_equal(fr_crashmem_look(m, BOOT), FR_CRASHMEM_EMPTY);
 	fr_crashmem_format(m, BOOT);
+	assert_int_equal(fr_crashmem_look(m, BOOT), FR_CRASHMEM_CLOSED);
+	fr_crashmem_begin(m);
 	assert_string_equal(fr_crashmem_boot_id(m), BOOT);
 	close_and_look(m, BOOT, FR_CRASHMEM_SAME_BOOT);
 	close_and_look(NULL, OTHER, FR_CRASHMEM_OTHER_BOOT);
@@ -70,6 +72,7 @@ TEST(a_closed_memory_has_nothing_to_rescue)
 	struct fr_crashmem *m = opened(BYTES);
 
 	fr_crashmem_format(m, BOOT);
+	fr_crashmem_begin(m);
 	fr_crashmem_close(m);
 	close_and_look(m, OTHER, FR_CRASHMEM_CLOSED);
 }
@@ -84,6 +87,7 @@ TEST(areas_do_not_overlap_and_fill_the_memory)
 		uint8_t *end = NULL;
 
 		fr_crashmem_format(m, BOOT);
+		fr_crashmem_begin(m);
 		for (int a = 0; a <= FLIGHTREC_CRASHMEM_AREA_RING; a++) {
 			uint8_t *at = fr_crashmem_area(m, a, &bytes);
 
@@ -133,6 +137,7 @@ TEST(each_changed_bit_of_the_header_is_found)
 	uint8_t *header;
 
 	fr_crashmem_format(m, BOOT);
+	fr_crashmem_begin(m);
 	header = fr_crashmem_area(m, FLIGHTREC_CRASHMEM_AREA_RECORD, &bytes) - FLIGHTREC_CRASHMEM_RECORD;
 	for (size_t bit = 0; bit < 8 * unused; bit++) {
 		enum fr_crashmem_content found;

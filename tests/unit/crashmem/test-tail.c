@@ -148,6 +148,8 @@ TEST(an_empty_tail_has_nothing)
 	assert_true(fr_tail_wants_checkpoint(w->t));
 	assert_int_equal(fr_tail_read(w->m, 1, check_part, NULL, &whole), -ENOENT);
 	assert_int_equal(fr_tail_read(w->crashed, 1, check_part, NULL, &whole), -ENOENT);
+	assert_int_equal(fr_tail_evicted_seq(w->m), 0);
+	assert_int_equal(fr_tail_evicted_seq(w->crashed), 0);
 }
 
 TEST(a_checkpoint_and_the_sections_after_it_are_read)
@@ -160,8 +162,10 @@ TEST(a_checkpoint_and_the_sections_after_it_are_read)
 	assert_int_equal(s.sections, 2);
 	assert_int_equal(checkpoint(2), 0);
 	assert_false(fr_tail_wants_checkpoint(w->t));
+	assert_int_equal(fr_tail_evicted_seq(w->m), 2);
 	for (int i = 0; i < 10; i++)
 		append();
+	assert_int_equal(fr_tail_evicted_seq(w->m), 12);
 	assert_true(read_memory(w->m, 13, &s));
 	assert_int_equal(s.checkpoint, 2);
 	assert_int_equal(s.newest, 12);

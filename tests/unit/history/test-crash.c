@@ -108,6 +108,7 @@ static void check_crashed(void)
 	struct fr_diag d = {0};
 
 	c.crashed = true;
+	c.rescue = test_random(&machine.random) % 2;
 	machine.cache = machine.crashed; /* for write_back() */
 	assert_int_equal(fr_history_adopt(&c, -1, &h, &adopted, &d), 0);
 	contents = read_all(h);
@@ -209,6 +210,36 @@ TEST(the_next_process_continues_the_ring_in_its_memory)
 	assert_memory_equal(machine.cache, machine.memory, machine.bytes);
 	for (unsigned i = 0; i < 1000; i++)
 		step(h);
+	free_ring(h);
+}
+
+/* While a dump is written, its frames are pinned, and new frames go into the reserve. */
+TEST(a_rescue_takes_the_frames_in_the_reserve_over)
+{
+	struct fr_history_config c;
+	struct fr_history_adopted adopted;
+	struct fr_snapshot *pins;
+	struct fr_history *h;
+	uint64_t oldest, evicted;
+
+	machine.random = 6;
+	h = full_ring(8 << 20);
+	assert_int_equal(fr_history_snapshot(h, &pins), 0);
+	evicted = machine.p->evicted[TEST_SAMPLES];
+	oldest = fr_history_oldest_seq(h);
+	while (fr_arena_used(&h->arena) + h->arena.reserve / 2 < h->arena.bytes)
+		step(h);
+	assert_int_equal(machine.p->evicted[TEST_SAMPLES], evicted);
+	fr_history_end_round(h);
+	fr_snapshot_free(pins);
+	fr_history_free(h);
+	c = config(machine.cache, machine.p);
+	c.crashed = c.rescue = true;
+	c.min_seq = oldest;
+	assert_int_equal(fr_history_adopt(&c, -1, &h, &adopted, NULL), 0);
+	assert_int_equal(fr_history_oldest_seq(h), oldest);
+	assert_int_equal(fr_history_seal(h), 0); /* there is room, or the oldest frames are evicted */
+	assert_int_equal(read_all(h).next[TEST_SAMPLES], machine.p->done[TEST_SAMPLES]);
 	free_ring(h);
 }
 
