@@ -46,6 +46,8 @@ struct fr_inputs {
 	uint64_t bytes;
 };
 
+#define FR_INPUT_KALLSYMS ".kallsyms" /* FR_DUMP_KALLSYMS of dump/names.h */
+
 /* Formats a line and passes it to the warn() of the options, if there is one. */
 void fr_merge_warn(const struct fr_merge_options *o, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
@@ -54,11 +56,11 @@ void fr_merge_warn(const struct fr_merge_options *o, const char *fmt, ...)
    and leaves it out. Auxiliary files come first, then the other files. Each of the two groups is sorted by
    name. The caller frees RET, also after failure. Returns 0; or a negative errno, with a message in D:
    -ENOENT if there is no file, -EBADMSG if no file is usable. */
-#define FR_INPUT_KALLSYMS ".kallsyms" /* FR_DUMP_KALLSYMS of dump/names.h */
 int fr_inputs_open(const struct fr_merge_options *options, struct fr_inputs *ret, struct fr_diag *d);
 /* Makes the readers read ahead, within one limit of memory for all inputs together. */
 void fr_inputs_read_ahead(struct fr_inputs *in);
 void fr_inputs_deinit(struct fr_inputs *in);
+/* Closes one input, which the caller removes from its list. */
 void fr_input_deinit(struct fr_input *in);
 
 /* In boot.c. Removes from IN the files of the directory that are of an older boot than the newest file, and
