@@ -195,6 +195,11 @@ static int find_size(int fd, const char *path, bool created, uint64_t bytes, uin
 			path);
 	if (!S_ISREG(st.st_mode) && !S_ISCHR(st.st_mode))
 		return fr_fail(d, -ENOTSUP, hint, "%s is neither a file nor a memory device", path);
+	/* The content is that of the machine, and another user could truncate the file: this would be a
+	 * SIGBUS. */
+	if (S_ISREG(st.st_mode) && ((st.st_uid != 0 && st.st_uid != geteuid()) || st.st_mode & 077))
+		return fr_fail(d, -EPERM, "chown it to the user of flightrecd, and chmod 600",
+			"%s belongs to another user, or others can read or write it", path);
 	r = created ? give_size(fd, bytes) : 0;
 	if (r < 0)
 		return fr_fail_errno(d, r, NULL, "cannot set the size of %s", path);
@@ -205,7 +210,7 @@ static int find_size(int fd, const char *path, bool created, uint64_t bytes, uin
 		r = size_of_dax(&st, ret);
 	else
 		*ret = 0;
-	return r < 0 ? fr_fail_errno(d, r, hint, "cannot find out the size of %s", path) : 0;
+	return r < 0 ? fr_fail(d, r, hint, "%s is no memory: it has no size", path) : 0;
 }
 
 /* Takes the memory of a file that can have holes. Otherwise, a store into a hole of a full file system would
@@ -249,6 +254,17 @@ static bool is_in_memory(const char *path)
 	return statfs(directory, &fs) == 0 && (fs.f_type == TMPFS_MAGIC || fs.f_type == HUGETLBFS_MAGIC);
 }
 
+static const char *hint_of(const char *path, int code)
+{
+	if (code == ENOENT && strcmp(path, FLIGHTREC_CRASHMEM_DEVICE) == 0)
+		return "load the module flightrec_mem (flightrec-dkms); dmesg says why it failed";
+	if (code == ELOOP)
+		return "it is a symbolic link; give the path of the file itself";
+	if (code == EACCES)
+		return "let the user of flightrecd read and write it";
+	return hint;
+}
+
 static int open_file(const char *path, bool *ret_created, struct fr_diag *d)
 {
 	int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
@@ -258,7 +274,7 @@ static int open_file(const char *path, bool *ret_created, struct fr_diag *d)
 		*ret_created = fd >= 0;
 	}
 	if (fd < 0)
-		return fr_fail_errno(d, -errno, hint, "cannot open %s", path);
+		return fr_fail_errno(d, -errno, hint_of(path, errno), "cannot open %s", path);
 	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
 		return fd;
 	fr_fail_errno(d, errno == EWOULDBLOCK ? -EBUSY : -errno, "one recorder at a time can use it",

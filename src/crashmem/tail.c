@@ -289,5 +289,7 @@ void fr_tail_stats(const struct fr_tail *t, struct fr_tail_stats *ret)
 		.checkpoint_bytes = atomic_load(&t->checkpoint_bytes),
 		.slot_bytes = t->space.slot_max,
 		.sections_lost = atomic_load(&t->sections_lost),
+		.log_bytes = t->space.log_bytes,
+		.log_used_bytes = atomic_load(&t->used),
 	};
 }

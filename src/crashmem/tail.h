@@ -58,6 +58,8 @@ struct fr_tail_stats {
 	uint64_t checkpoint_bytes; /* size of the newest checkpoint, compressed */
 	uint64_t slot_bytes;	   /* the largest size of a checkpoint */
 	uint64_t sections_lost;	   /* sections that were overwritten before a checkpoint had them */
+	uint64_t log_bytes;
+	uint64_t log_used_bytes; /* sections that the newest checkpoint does not have */
 };
 /* Any thread. */
 void fr_tail_stats(const struct fr_tail *t, struct fr_tail_stats *ret);

@@ -78,7 +78,7 @@ static void print_crash(const cJSON *dump)
 		ctl_field("Crash", "%s of Linux %s at %s", ctl_string(crash, "kind"),
 			ctl_string(crash, "release"), ctl_exact_time(crash, "time"));
 	else
-		ctl_field("Crash", "at an unknown time after %s", ctl_exact_time(crash, "recorded_until"));
+		ctl_field("Ended", "at an unknown time after %s", ctl_exact_time(crash, "recorded_until"));
 	if (ctl_get(crash, "missing_seconds"))
 		ctl_field("", "the last %s before it are missing", ctl_seconds(crash, "missing_seconds"));
 	else

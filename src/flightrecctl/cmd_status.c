@@ -32,8 +32,8 @@ static void print_ring(const cJSON *s)
 	ctl_field("Ring", "the last %s: %s of %s used; it holds %s of records, compressed %.1f times",
 		ctl_seconds(s, "ring.span_s"), ctl_size(s, "ring.used"), ctl_size(s, "ring.size"),
 		ctl_size(s, "ring.raw"), ctl_number(s, "ring.compression"));
-	if (*ctl_string(s, "ring.memory.path"))
-		ctl_field("", "in %s, which survives a crash of %s; committed every %s",
+	if (cJSON_IsTrue(ctl_get(s, "ring.memory.used")))
+		ctl_field("", "in %s, which survives a crash of %s; saved every %s",
 			ctl_string(s, "ring.memory.path"),
 			cJSON_IsTrue(ctl_get(s, "ring.memory.survives_crash"))
 				? "the machine"

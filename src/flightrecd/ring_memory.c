@@ -117,6 +117,7 @@ static bool has_ring_of_previous(const struct fr_daemon *m, const struct fr_cras
 static int prepare(struct fr_daemon *m, struct fr_crashmem *memory, fr_progress progress, struct fr_diag *d)
 {
 	const enum fr_crashmem_content content = fr_crashmem_look(memory, m->boot_id);
+	struct fr_diag why = {0};
 
 	if (content == FR_CRASHMEM_SAME_BOOT && has_ring_of_previous(m, memory))
 		return 0;
@@ -126,8 +127,12 @@ static int prepare(struct fr_daemon *m, struct fr_crashmem *memory, fr_progress 
 			m->config->ring_memory);
 	if (content == FR_CRASHMEM_SAME_BOOT || content == FR_CRASHMEM_OTHER_BOOT) {
 		progress(m, "writes the ring that survived a crash to a dump");
-		if (rescue(m, memory, m->config->ring_memory, d) < 0)
-			return d->code;
+		if (rescue(m, memory, m->config->ring_memory, &why) < 0)
+			return fr_fail(d, why.code, "make room or correct the cause, then restart flightrecd",
+				"%s still has the samples from before the crash, because their dump cannot "
+				"be "
+				"written: %s",
+				m->config->ring_memory, why.what);
 	}
 	/* A closed memory has no history that could be lost: it is in a dump. */
 	if (m->handover.in_memory && content != FR_CRASHMEM_CLOSED)
@@ -192,8 +197,8 @@ void fr_daemon_open_memory(struct fr_daemon *m, fr_progress progress)
 			fr_handover_refuse(&m->handover, why.what);
 		m->no_memory = why;
 		fr_log_struct(LOG_WARNING, FR_MSG_DEGRADED, NULL, 0,
-			"RingMemory= is not used, so a crash of the machine loses the ring: %s%s%s", why.what,
-			why.hint[0] ? "; " : "", why.hint);
+			"RingMemory= is not used, the ring is in ordinary memory: %s%s%s", why.what,
+			why.hint[0] ? "\n  " : "", why.hint);
 		return;
 	}
 	fr_handover_use_memory(&m->handover, m->memory);

@@ -23,7 +23,7 @@ void fr_daemon_view(struct fr_daemon *m, struct fr_view *ret)
 		.started = m->started,
 		.boot_id = m->boot_id,
 		.directory = m->config->directory,
-		.ring_memory = m->memory ? m->config->ring_memory : NULL,
+		.ring_memory = m->config->ring_memory,
 		.ring_survives = m->memory && fr_crashmem_survives_crash(m->memory),
 		.ring_period_ns = fr_daemon_period_ms(m) * FR_NSEC_PER_MSEC,
 		.stopping = m->stop != FR_STOP_NO,

@@ -110,6 +110,8 @@ static void add_ring(struct fr_openmetrics *o, const struct fr_view *v)
 	const struct fr_history_stats *s = &v->ring;
 
 	gauge(o, "flightrec_ring_bytes", "bytes", "Size of the ring.", s->size_bytes);
+	gauge(o, "flightrec_ring_survives_crash", "", "1 if the ring survives a crash of the machine.",
+		v->ring_survives);
 	gauge(o, "flightrec_ring_used_bytes", "bytes", "Bytes of the ring in use.", s->used_bytes);
 	gauge(o, "flightrec_ring_raw_bytes", "bytes", "Uncompressed size of the records in the ring.",
 		s->raw_bytes);

@@ -53,8 +53,7 @@ void fr_status_add_notices(const struct fr_view *v, cJSON *status)
 		fr_json_add_line(notices, "RingSize= is not what was asked for: %s%s%s", v->ring_kept->what,
 			v->ring_kept->hint[0] ? ": " : "", v->ring_kept->hint);
 	if (v->no_memory->code)
-		fr_json_add_line(notices,
-			"RingMemory= is not used, so a crash of the machine loses the ring: %s%s%s",
+		fr_json_add_line(notices, "RingMemory= is not used, the ring is in ordinary memory: %s%s%s",
 			v->no_memory->what, v->no_memory->hint[0] ? ": " : "", v->no_memory->hint);
 	if (v->tail.checkpoints_failed || v->tail.sections_lost)
 		fr_json_add_line(notices,

@@ -76,14 +76,20 @@ static void add_memory(const struct fr_view *v, cJSON *ring)
 	const struct fr_tail_stats *t = &v->tail;
 	cJSON *o;
 
-	if (!v->ring_memory)
+	if (!*v->ring_memory)
 		return;
 	o = cJSON_AddObjectToObject(ring, "memory");
 	cJSON_AddStringToObject(o, "path", v->ring_memory);
+	cJSON_AddBoolToObject(o, "used", !v->no_memory->code);
+	if (v->no_memory->code) {
+		cJSON_AddStringToObject(o, "error", v->no_memory->what);
+		return;
+	}
 	cJSON_AddBoolToObject(o, "survives_crash", v->ring_survives);
 	add_seconds(o, "commit_period_s", v->ring_period_ns);
 	FR_JSON_ADD_NUMBERS(o, {"checkpoints", t->checkpoints}, {"checkpoint_bytes", t->checkpoint_bytes},
 		{"checkpoint_max", t->slot_bytes}, {"checkpoints_failed", t->checkpoints_failed},
+		{"log_bytes", t->log_bytes}, {"log_used", t->log_used_bytes},
 		{"sections_lost", t->sections_lost});
 }
 

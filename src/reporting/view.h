@@ -39,8 +39,8 @@ struct fr_view {
 	const struct fr_frequency *frequency;
 	uint64_t lost[_FR_LOSS_MAX];
 	struct fr_history_stats ring;
-	const char *ring_memory;   /* RingMemory=; NULL: the ring is in a memfd */
-	bool ring_survives;	   /* `ring_memory` survives a crash of the machine */
+	const char *ring_memory;   /* RingMemory=; "": none */
+	bool ring_survives;	   /* the ring survives a crash of the machine */
 	struct fr_tail_stats tail; /* only with RingMemory= */
 	uint64_t ring_period_ns;   /* the longest time between two rounds */
 	struct fr_tracker_stats sideband;

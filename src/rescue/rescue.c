@@ -190,7 +190,7 @@ static int make_meta(struct rescue *x)
 	fr_losses_add_sums_json(lost, x->state.gap_ns, x->meta);
 	asked = cJSON_AddObjectToObject(x->meta, "asked");
 	fr_json_add_u64(asked, "from_ns", 0);
-	fr_json_add_u64(asked, "to_ns", UINT64_MAX);
+	fr_json_add_u64(asked, "to_ns", x->result->cause.time_ns);
 	return 0;
 }
 

@@ -227,7 +227,7 @@ static void explain(struct fr_diag *d, const struct fr_crashmem *m, int stored)
 			"the crash memory has no room for all symbols of the kernel: it has those of "
 			"functions only");
 	if (stored == FR_RESCUE_STORED_BUILD_IDS)
-		fr_fail(d, -E2BIG, "give a larger memory, or keep the vmlinux of each kernel",
+		fr_fail(d, -E2BIG, "give a memory of 32M or more, or keep the vmlinux of each kernel",
 			"the crash memory of %s has no room for the symbols of the kernel, only for its "
 			"build-id",
 			size);

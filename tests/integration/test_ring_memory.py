@@ -126,8 +126,9 @@ def test_torn_memory_is_never_half_believed(recorder, memory, next_boot, tmp_pat
 def test_foreign_memory_is_formatted(recorder, memory):
     with open(memory, "wb") as f:
         f.write(os.urandom(16 << 20))
+    os.chmod(memory, 0o600)
     d = recorder("-e", "dummy", "--ring-memory", memory)
-    assert d.status()["ring"]["memory"]["path"] == memory and not d.samples()
+    assert d.status()["ring"]["memory"]["used"] and not d.samples()
     assert "RingMemory" not in d.text_status()
 
 
@@ -187,7 +188,9 @@ def test_a_dump_that_cannot_be_written_stays_in_the_memory(recorder, memory, nex
     fill(directory / "full")
     os.truncate(directory / "full", (directory / "full").stat().st_size - (256 << 10))  # room for perf.data.auxiliary
     d = recorder("--config", config, "-e", "dummy", "--ring-memory", copy, directory=directory, **next_boot())
-    assert "RingMemory= is not used" in d.text_status() and "memory" not in d.status()["ring"]
+    ring = d.status()["ring"]["memory"]
+    assert not ring["used"] and "still has the samples from before the crash" in ring["error"], ring
+    assert "RingMemory= is not used" in d.text_status()
     d.stop()
     (directory / "full").unlink()
     d = recorder("--config", config, "-e", "dummy", "--ring-memory", copy, directory=directory, **next_boot())
@@ -197,12 +200,17 @@ def test_a_dump_that_cannot_be_written_stays_in_the_memory(recorder, memory, nex
 
 def test_memory_that_cannot_be_used_is_reported(recorder, memory, tmp_path):
     disk = tmp_path / "on-a-disk"
-    disk.write_bytes(bytes(16 << 20))
-    for path, why in ((disk, "is on a disk"), ("/dev/flightrec_mem.missing", "cannot open /dev/flightrec_mem.missing"),
-                      ("/dev/null", "/dev/null")):
+    disk.touch(0o600)
+    os.truncate(disk, 16 << 20)
+    with open(memory, "wb") as f:
+        f.truncate(16 << 20)
+    os.chmod(memory, 0o644)
+    for path, why in ((disk, "is on a disk"), (memory, "others can read or write it"), ("/dev/null", "is no memory: it has no size"),
+                      ("/dev/flightrec_mem.missing", "cannot open /dev/flightrec_mem.missing")):
         d = recorder("-e", "dummy", "--ring-memory", path)
         assert "RingMemory= is not used" in d.text_status() and why in d.text_status()
         d.stop()
+    os.unlink(memory)
     d = recorder("-e", "dummy", "--ring-memory", memory, "-M", "16M")
     (tmp_path / "other").mkdir()
     second = recorder("-e", "dummy", "--ring-memory", memory, directory=tmp_path / "other")
