@@ -187,7 +187,7 @@ def test_persistent_memory(boot):
         mkdir /mnt
         if [ ! -e /share/crashed ]; then
             (! frtest-crashmem show /dev/pmem0) >/share/refused 2>&1 || exit 1
-            mkfs.ext4 -q -b 4096 /dev/pmem0 && mount -t ext4 -o dax /dev/pmem0 /mnt && install -m 600 /dev/null /mnt/ring && fallocate -l 16M /mnt/ring || exit 1
+            mkfs.ext4 -q -b 4096 /dev/pmem0 && mount -t ext4 -o dax /dev/pmem0 /mnt && (umask 077; fallocate -l 16M /mnt/ring) || exit 1
             ({ndctl}) || exit 1
             touch /share/crashed; sync
             frtest-crashmem format /mnt/ring && frtest-crashmem format /dev/dax1.0 && {PANIC}
