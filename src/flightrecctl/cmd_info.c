@@ -71,6 +71,7 @@ static void print_causes(const cJSON *dump)
 static void print_crash(const cJSON *dump)
 {
 	const cJSON *crash = ctl_get(dump, "crash"), *log = ctl_get(crash, "log"), *last = NULL;
+	_cleanup_free_ char *symbols = ctl_dump_symbols(ctl_string(dump, "path"));
 
 	if (!crash)
 		return;
@@ -90,6 +91,8 @@ static void print_crash(const cJSON *dump)
 		if (last->next == NULL)
 			ctl_field("", "the log of the kernel, %d lines, is in the JSON; it ends with: %s",
 				cJSON_GetArraySize(log), last->valuestring);
+	if (symbols)
+		ctl_text_field("Symbols", symbols);
 }
 
 static void print_aux(const cJSON *dump)

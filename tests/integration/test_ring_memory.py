@@ -249,7 +249,7 @@ def test_symbols_of_the_crashed_kernel(recorder, memory, next_boot, tmp_path):
     out = perf("report", "-i", sample, "--stdio", "--kallsyms", kallsyms, "--sort", "sym").out
     assert "do_syscall_64" in out or "entry_SYSCALL_64" in out, out
     info = must(program("flightrecctl"), "info", sample).out
-    assert "machine-crash" in info and "about the last 60ms before it are missing" in info, info
+    assert "machine-crash" in info and "about the last 60ms before it are missing" in info and f" {kallsyms}\n" in info, info
     merged = d.finish()
     assert merged.exists() and sample.exists() and kallsyms.exists()
     must(program("flightrecctl"), "rm", "-D", after, sample.name)
