@@ -129,9 +129,8 @@ static int prepare(struct fr_daemon *m, struct fr_crashmem *memory, fr_progress 
 		progress(m, "writes the ring that survived a crash to a dump");
 		if (rescue(m, memory, m->config->ring_memory, &why) < 0)
 			return fr_fail(d, why.code, "make room or correct the cause, then restart flightrecd",
-				"%s still has the samples from before the crash, because their dump cannot "
-				"be "
-				"written: %s",
+				"%s still has the samples from before the crash, because their dump "
+				"cannot be written: %s",
 				m->config->ring_memory, why.what);
 	}
 	/* A closed memory has no history that could be lost: it is in a dump. */
