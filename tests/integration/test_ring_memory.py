@@ -176,6 +176,29 @@ def test_a_restart_continues_in_the_memory(recorder, service_manager, memory):
     exact(sequence(d.dump_by_control(), counted))
 
 
+def test_the_ring_of_another_recorder_is_not_continued(recorder, service_manager, memory, tmp_path):
+    """After an instance of the service was killed, another recorder uses the memory, and is killed, too. The recorder
+    that finds a ring of another one writes it to a dump."""
+    other = tmp_path / "other"
+    other.mkdir()
+    found = []
+    for options in ({"manager": service_manager, "armed": False}, {"directory": other}):
+        d = recorder(*EVENTS, "--ring-memory", memory, **options)
+        found.append(d.samples())
+        counted = load("count", "-t", 0.1, "-c", last_cpu())
+        until("all numbers", lambda: d.status()["ring"]["samples"] >= counted["calls"])  # pylint: disable=cell-var-from-loop
+        time.sleep(0.3)  # several rounds
+        d.kill()
+        found.append(counted)
+    none, first, (sample,), second = found
+    assert not none and meta(sample)["cause"]["trigger"] == "recorder-killed"
+    exact(sequence(sample, first))
+    d = recorder(*EVENTS, "--ring-memory", memory, manager=service_manager, armed=False)
+    sample, = d.samples()
+    exact(sequence(sample, second))
+    assert d.status()["ring"]["samples"] == 0 and d.status()["ring"]["memory"]["used"]
+
+
 def test_a_dump_that_cannot_be_written_stays_in_the_memory(recorder, memory, next_boot, tmpfs, tmp_path):
     """The directory is full. The recorder records into ordinary memory, and the next one makes the dump."""
     directory = tmpfs("4m")
