@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * The unwind tables, in the layout that src/unwind/ writes and that BPF programs read (unwind.bpf.h). All of
+ * it is in memory that both have mapped, so user space changes it without a system call.
+ *
+ *   slots[hash(pid)] ──► process: maps, sorted ──► objects[n] ──► pages ──► rows, sorted ──► rules
+ *
+ * The memory consists of chunks, which are made when they are needed. A position (fr_unwind_at) names a chunk
+ * and an offset in it. What a position names is in one chunk, and does not change while a BPF program can
+ * find it: user space writes it first, then stores the position, and uses the memory again only when no BPF
+ * program can still read it.
+ */
+
+#ifdef __bpf__
+typedef __u8 fr_u8;
+typedef __u16 fr_u16;
+typedef __s16 fr_s16;
+typedef __u32 fr_u32;
+typedef __s32 fr_s32;
+typedef __u64 fr_u64;
+#else
+#include <stdint.h>
+typedef uint8_t fr_u8;
+typedef uint16_t fr_u16;
+typedef int16_t fr_s16;
+typedef uint32_t fr_u32;
+typedef int32_t fr_s32;
+typedef uint64_t fr_u64;
+#endif
+
+/* A position: the number of the chunk, and the offset in units of 8 bytes. 0 is the position of nothing: the
+   first bytes of chunk 0 are not used. */
+typedef fr_u32 fr_unwind_at;
+#define FR_UNWIND_CHUNK_BYTES (1u << 20)
+#define FR_UNWIND_CHUNKS_MAX 1024u
+#define FR_UNWIND_AT_UNIT 8u
+#define FR_UNWIND_AT_BITS 17u /* of the offset */
+
+/*
+ * How to find the caller of a frame. DWARF numbers of the registers of x86-64: 0 rax, 1 rdx, 2 rcx, 3 rbx,
+ * 4 rsi, 5 rdi, 6 rbp, 7 rsp, 8 to 15 r8 to r15. CFA (canonical frame address): the stack pointer of the
+ * caller after the return.
+ */
+enum fr_unwind_kind {
+	FR_UNWIND_NONE,	       /* there is no rule: no call frame information, or one that is not supported */
+	FR_UNWIND_END,	       /* the outermost frame: it has no return address */
+	FR_UNWIND_REGISTER,    /* CFA = REG + CFA_OFFSET */
+	FR_UNWIND_DEREFERENCE, /* CFA = *(REG + CFA_OFFSET) + ADD */
+	FR_UNWIND_PLT,	       /* CFA = rsp + CFA_OFFSET + ((rip & (ADD >> 8)) >= (ADD & 255) ? 8 : 0) */
+	FR_UNWIND_SIGNAL, /* rsp points to the kernel's struct rt_sigframe without its return address: the
+			     registers of the caller are in uc.uc_mcontext, at rsp + 40 */
+};
+
+/* The registers that a function must restore, in the order of `saved`. */
+#define FR_UNWIND_SAVED 6
+#define FR_UNWIND_SAVED_REGISTERS                                                                            \
+	{                                                                                                    \
+		3, 6, 12, 13, 14, 15                                                                         \
+	}
+#define FR_UNWIND_SAME 0 /* the register has the caller's value. (No register is saved at the CFA itself.)   \
+			  */
+#define FR_UNWIND_LOST (-32768) /* the caller's value is not known */
+
+struct fr_unwind_rule {
+	fr_u8 kind; /* enum fr_unwind_kind */
+	fr_u8 reg;
+	fr_s16 ra; /* REGISTER, DEREFERENCE, PLT: the return address is at CFA + RA */
+	fr_s32 cfa_offset, add;
+	fr_s16 saved[FR_UNWIND_SAVED]; /* offset from the CFA, or FR_UNWIND_SAME, or FR_UNWIND_LOST */
+};
+#define FR_UNWIND_RULES_MAX 32768u /* of an object, so that its rules fit into a chunk */
+
+/* The rule of the addresses from PC to the next row, or to the end of the page. */
+struct fr_unwind_row {
+	fr_u16 pc;   /* the lower 16 bits of the address in the object */
+	fr_u16 rule; /* index into the rules of the object */
+};
+
+/* The rows of 64 KiB of an object. The first row has PC 0. */
+struct fr_unwind_page {
+	fr_unwind_at rows;
+	fr_u32 n; /* 0: no address of this page has a rule */
+};
+#define FR_UNWIND_PAGE_BITS 16u
+
+/* An ELF object, whether it has a table or not. */
+struct fr_unwind_object {
+	fr_u64 hits;	   /* BPF counts here how often it needed this object */
+	fr_u32 first_page; /* address in the object >> FR_UNWIND_PAGE_BITS */
+	fr_u32 n_pages;	   /* 0: there is no table (yet) */
+	fr_unwind_at pages, rules;
+	fr_u32 n_rules;
+	fr_u32 state; /* enum fr_unwind_object_state */
+};
+#define FR_UNWIND_OBJECTS_MAX 8192u
+
+enum fr_unwind_object_state {
+	FR_UNWIND_FREE,
+	FR_UNWIND_WANTED, /* no table yet, or evicted */
+	FR_UNWIND_READY,
+	FR_UNWIND_BARE,	  /* has no call frame information: use the frame pointer */
+	FR_UNWIND_FAILED, /* cannot be read: use the frame pointer, and count the sample */
+};
+/* Object 0 stands for memory without a file (run-time code), whose frames have frame pointers. Its state is
+   always FR_UNWIND_BARE. */
+
+struct fr_unwind_map {
+	fr_u64 start, end; /* executable memory of a process */
+	fr_u64 bias;	   /* address in memory - bias = address in the object */
+	fr_u32 object;
+	fr_u32 reserved;
+};
+#define FR_UNWIND_MAPS_MAX 8192u /* of a process */
+
+struct fr_unwind_process {
+	fr_u32 n;
+	fr_u32 reserved;
+	struct fr_unwind_map maps[]; /* sorted by START, without overlap */
+};
+
+/* A hash table with linear probing: the slots of a pid begin at fr_unwind_hash(pid) and there are at most
+   FR_UNWIND_PROBES of them. */
+struct fr_unwind_slot {
+	fr_u32 pid; /* 0: free */
+	fr_unwind_at process;
+};
+#define FR_UNWIND_SLOTS 32768u
+#define FR_UNWIND_PROBES 16u
+static inline fr_u32 fr_unwind_hash(fr_u32 pid)
+{
+	return (pid * 2654435761u) >> 17; /* 15 bits */
+}
+
+/*
+ * The newest change of executable maps that BPF has seen in the processes with one hash. User space learns of
+ * a change later, from side-band. As long as ns >= synced_ns, the tables can be wrong for the addresses from
+ * START to END.
+ */
+struct fr_unwind_change {
+	fr_u64 ns; /* monotonic */
+	fr_u64 start, end;
+	fr_u64 has_file; /* 0: only memory without a file was mapped */
+};
+#define FR_UNWIND_CHANGES 16384u
+
+struct fr_unwind_shared {
+	fr_u64 synced_ns; /* the slots know all changes before this time */
+	struct fr_unwind_slot slots[FR_UNWIND_SLOTS];
+	struct fr_unwind_change changes[FR_UNWIND_CHANGES]; /* [fr_unwind_hash(pid) % FR_UNWIND_CHANGES] */
+	struct fr_unwind_object objects[FR_UNWIND_OBJECTS_MAX];
+};
+
+/* Counters of walks, per CPU. Each walk counts in one of them. */
+enum fr_unwind_result {
+	FR_UNWIND_WHOLE,      /* reached the outermost frame */
+	FR_UNWIND_TOO_DEEP,   /* has more frames than are recorded */
+	FR_UNWIND_NO_PROCESS, /* the maps of the process are not known yet: frame pointers instead */
+	FR_UNWIND_CHANGED,    /* the process has just changed its maps: frame pointers in part of the stack */
+	FR_UNWIND_NO_TABLE,   /* an object had no table yet: frame pointers in part of the stack */
+	FR_UNWIND_NO_RULE,    /* code without call frame information, which has no frame pointer either */
+	FR_UNWIND_UNREADABLE, /* a page of the stack is not in memory */
+	FR_UNWIND_NO_MAP,     /* an address is in no executable map */
+	FR_UNWIND_COMPAT,     /* a 32-bit process: frame pointers instead */
+	_FR_UNWIND_RESULTS,
+};
+struct fr_unwind_counters {
+	fr_u64 walks[_FR_UNWIND_RESULTS];
+	fr_u64 frames;
+};

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * The unwinder keeps what BPF programs need to walk the user stacks of all processes: for each process its
+ * executable maps, and for each ELF object a table that says how to find the caller of each address. A thread
+ * of its own, fr-unwinder, makes the tables: first for the objects that BPF needed most often. The memory of
+ * tables and maps is bounded; the tables that were not needed for the longest time leave first.
+ *
+ * The maps of the processes come from side-band. BPF programs of the unwinder note at once that a process has
+ * changed its executable maps, so that no stack is unwound by old maps (struct fr_unwind_change).
+ *
+ * The BPF programs of captures share the maps of the unwinder (fr_unwinder_share_maps()), so a reload keeps
+ * them.
+ */
+
+#include "base/diag.h"
+#include "bpf/unwind.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct fr_unwinder;
+struct bpf_object;
+
+struct fr_unwinder_config {
+	uint64_t memory_bytes; /* the most bytes of tables and maps; 0: 64 MiB */
+};
+
+/* Loads the BPF programs that watch changes of maps, and starts the thread. Returns 0; or a negative errno,
+   with a message in D that says why stacks cannot be unwound here: no BTF, no capability. */
+int fr_unwinder_start(const struct fr_unwinder_config *config, struct fr_unwinder **ret, struct fr_diag *d);
+struct fr_unwinder *fr_unwinder_stop(struct fr_unwinder *u);
+pid_t fr_unwinder_tid(const struct fr_unwinder *u);
+/* Changes the bound while the unwinder runs. Any thread. */
+void fr_unwinder_set_memory(struct fr_unwinder *u, uint64_t bytes);
+
+/* Lets the open but not yet loaded OBJECT use the unwinder's maps in place of its own maps with the same
+   names. Returns 0 or a negative errno. */
+int fr_unwinder_share_maps(const struct fr_unwinder *u, struct bpf_object *object);
+
+/* Gets side-band: LEN bytes of whole records in the common layout, in any order of times. Copies them, and
+   never waits. One thread at a time. */
+void fr_unwinder_update(struct fr_unwinder *u, const void *records, size_t len);
+/* All side-band that is older than SINCE_NS was in a call of fr_unwinder_update() before this call. The same
+   thread as for fr_unwinder_update(). */
+void fr_unwinder_end_round(struct fr_unwinder *u, uint64_t since_ns);
+
+struct fr_unwinder_stats {
+	uint64_t walks[_FR_UNWIND_RESULTS]; /* of all CPUs */
+	uint64_t frames;
+	uint64_t memory_bytes, memory_max_bytes; /* of tables and maps */
+	uint64_t processes, objects, tables;
+	uint64_t tables_made, tables_evicted, tables_failed, tables_ns; /* tables_ns: time to make them */
+	uint64_t processes_dropped; /* no room for the maps of so many processes */
+	uint64_t queue_drops;	    /* side-band that did not fit into the queue */
+};
+/* Any thread. */
+void fr_unwinder_stats(const struct fr_unwinder *u, struct fr_unwinder_stats *ret);
