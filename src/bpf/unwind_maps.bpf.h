@@ -15,7 +15,7 @@ struct fr_unwind_chunk_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
-	__type(key, fr_u32);
+	__uint(key_size, sizeof(fr_u32));
 	__uint(value_size, FR_UNWIND_CHUNK_BYTES);
 };
 
