@@ -49,6 +49,7 @@ static int open_capture(const struct fr_recording_config *rc, struct fr_recordin
 		.sideband_ring_bytes = c->sideband_buffer_bytes,
 		.aux_bytes = c->aux_buffer_bytes,
 		.previous = rc->previous,
+		.unwinder = rc->unwinder,
 	};
 
 	if (c->kernel_build_ids == FR_BUILD_IDS_AUTO) {

@@ -24,12 +24,13 @@ struct fr_recording {
 };
 
 struct fr_recording_config {
-	const struct fr_config *config;	   /* all pointers are borrowed for the call */
-	const char *cpus;		   /* used instead of CPUs= of the configuration; NULL: all CPUs */
-	const struct fr_capture *previous; /* the capture that the recording replaces, or NULL */
-	pid_t command_pid;		   /* the process of "-- COMMAND"; 0: there is none */
-	int argc;			   /* argc and argv: the command line of the recorder, for the
-					      heads of files */
+	const struct fr_config *config;	    /* all pointers are borrowed for the call */
+	const char *cpus;		    /* used instead of CPUs= of the configuration; NULL: all CPUs */
+	const struct fr_capture *previous;  /* the capture that the recording replaces, or NULL */
+	const struct fr_unwinder *unwinder; /* NULL: stacks cannot be unwound by tables here */
+	pid_t command_pid;		    /* the process of "-- COMMAND"; 0: there is none */
+	int argc;			    /* argc and argv: the command line of the recorder, for the
+					       heads of files */
 	char *const *argv;
 };
 
