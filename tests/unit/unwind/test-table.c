@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Tests of unwind tables: each rule of real objects is compared with libdw, special rules of small objects are
+   known, and damaged objects do no harm. */
+
+#include "../unit.h"
+#include "judge.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "unwind/table.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <gelf.h>
+#include <link.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#define N_RANDOM 20000
+
+static int open_object(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0 && errno == ENOENT)
+		unit_skip("there is no %s", path);
+	assert_true(fd >= 0);
+	return fd;
+}
+
+static int open_test_object(const char *name)
+{
+	char path[512];
+
+	snprintf(path, sizeof(path), FR_TEST_OBJECTS "/%s", name);
+	return open_object(path);
+}
+
+static void read_test_object(const char *name, struct fr_unwind_table *ret)
+{
+	_cleanup_close_ int fd = open_test_object(name);
+
+	assert_int_equal(fr_unwind_table_read(fd, -1, ret), 0);
+}
+
+static void judge_elf(const struct fr_unwind_table *t, Elf *elf)
+{
+	Dwarf_CFI *cfi = dwarf_getcfi_elf(elf);
+
+	assert_non_null(cfi);
+	assert_true(judge_table(t, cfi, N_RANDOM) > N_RANDOM);
+	dwarf_cfi_end(cfi);
+}
+
+static void judge_object(int fd)
+{
+	uint64_t begin_ns = fr_now_ns(CLOCK_THREAD_CPUTIME_ID);
+	struct fr_unwind_table t;
+	Elf *elf;
+
+	assert_int_equal(fr_unwind_table_read(fd, -1, &t), 0);
+	print_message("%.1f ms, %zu rows, %u rules, %u pages: %zu bytes, %u skipped\n",
+		(double)(fr_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns) / 1e6, t.n_rows, t.n_rules, t.n_pages,
+		t.n_rows * sizeof(*t.rows) + t.n_rules * sizeof(*t.rules) +
+			t.n_pages * sizeof(struct fr_unwind_page),
+		t.skipped);
+	elf_version(EV_CURRENT);
+	elf = elf_begin(fd, ELF_C_READ, NULL);
+	assert_non_null(elf);
+	judge_elf(&t, elf);
+	elf_end(elf);
+	fr_unwind_table_deinit(&t);
+}
+
+static void judge_path(const char *path)
+{
+	_cleanup_close_ int fd = open_object(path);
+
+	judge_object(fd);
+}
+
+/* Finds the loaded object that has the code ADDRESS. */
+static Dl_info find_loaded(const void *address)
+{
+	Dl_info info;
+
+	assert_true(address && dladdr(address, &info) != 0);
+	return info;
+}
+
+TEST(table_of_the_c_library_is_right)
+{
+	judge_path(find_loaded(dlsym(RTLD_DEFAULT, "abort")).dli_fname);
+}
+
+TEST(table_of_the_dynamic_linker_is_right)
+{
+	judge_path(find_loaded(dlsym(RTLD_DEFAULT, "__tls_get_addr")).dli_fname);
+}
+
+TEST(table_of_hand_written_assembly_is_right)
+{
+	judge_path("/usr/lib/x86_64-linux-gnu/libcrypto.so.3");
+}
+
+TEST(table_of_cxx_is_right)
+{
+	judge_path("/usr/lib/x86_64-linux-gnu/libstdc++.so.6");
+}
+
+TEST(table_of_python_is_right)
+{
+	judge_path("/usr/bin/python3");
+}
+
+TEST(table_of_perl_is_right)
+{
+	judge_path("/usr/bin/perl");
+}
+
+TEST(table_of_a_very_large_program_is_right)
+{
+	judge_path("/usr/bin/node");
+}
+
+/* Returns the vDSO of this process. */
+static const void *find_vdso(size_t *ret_len)
+{
+	const uint8_t *image =
+		(const void *)getauxval(AT_SYSINFO_EHDR); /* NOLINT(performance-no-int-to-ptr) */
+	const ElfW(Ehdr) *e = (const void *)image;
+
+	if (!image)
+		unit_skip("the kernel gives no vDSO");
+	*ret_len = e->e_shoff + (size_t)e->e_shnum * e->e_shentsize;
+	return image;
+}
+
+TEST(table_of_the_vdso_is_right)
+{
+	struct fr_unwind_table t;
+	size_t len;
+	const void *image = find_vdso(&len);
+	_cleanup_free_ char *copy = malloc(len);
+	Elf *elf;
+
+	assert_int_equal(fr_unwind_table_read_image(image, len, &t), 0);
+	memcpy(copy, image, len);
+	elf = elf_memory(copy, len);
+	judge_elf(&t, elf);
+	elf_end(elf);
+	fr_unwind_table_deinit(&t);
+}
+
+TEST(tables_of_small_objects_are_right)
+{
+	static const char *const names[] = {"plain.so", "no-header.so", "fixed.so"};
+
+	for (size_t i = 0; i < FR_ARRAY_SIZE(names); i++) {
+		_cleanup_close_ int fd = open_test_object(names[i]);
+
+		judge_object(fd);
+	}
+}
+
+/* Returns the address of the function NAME in a test object. */
+static uint64_t address_of(const char *object, const char *name)
+{
+	_cleanup_close_ int fd = open_test_object(object);
+	uint64_t address = 0;
+	Elf_Scn *s = NULL;
+	GElf_Shdr header;
+	GElf_Sym symbol;
+	Elf *elf;
+
+	elf_version(EV_CURRENT);
+	elf = elf_begin(fd, ELF_C_READ, NULL);
+	while ((s = elf_nextscn(elf, s))) {
+		Elf_Data *data = elf_getdata(s, NULL);
+
+		gelf_getshdr(s, &header);
+		for (int i = 0; header.sh_type == SHT_SYMTAB && gelf_getsym(data, i, &symbol); i++)
+			if (strcmp(elf_strptr(elf, header.sh_link, symbol.st_name), name) == 0)
+				address = symbol.st_value;
+	}
+	elf_end(elf);
+	assert_int_not_equal(address, 0);
+	return address;
+}
+
+struct expected {
+	const char *function;
+	unsigned offset;
+	struct fr_unwind_rule rule;
+};
+#define LOST FR_UNWIND_LOST
+
+static void assert_rules(const char *object, const struct expected *expected, size_t n)
+{
+	struct fr_unwind_table t;
+
+	read_test_object(object, &t);
+	for (size_t i = 0; i < n; i++) {
+		const struct expected *e = &expected[i];
+		uint64_t pc = address_of(object, e->function) + e->offset;
+
+		print_message("%s+%u\n", e->function, e->offset);
+		assert_memory_equal(fr_unwind_table_find(&t, pc), &e->rule, sizeof(e->rule));
+	}
+	fr_unwind_table_deinit(&t);
+}
+
+TEST(rules_of_registers_are_as_written)
+{
+	static const struct expected expected[] = {
+		{"leaf", 0, {FR_UNWIND_REGISTER, 7, -8, 8, 0, {0}}},
+		{"registers", 0, {FR_UNWIND_REGISTER, 7, -8, 8, 0, {0}}},
+		{"registers", 1, {FR_UNWIND_REGISTER, 7, -8, 8, 0, {LOST, LOST, -24}}},
+		{"registers", 2, {FR_UNWIND_REGISTER, 7, -8, 8, 0, {LOST, LOST, -24, 0, LOST, LOST}}},
+		{"registers", 3, {FR_UNWIND_REGISTER, 10, -8, 24, 0, {0, 0, -24, 0, LOST, LOST}}},
+	};
+
+	assert_rules("plain.so", expected, FR_ARRAY_SIZE(expected));
+}
+
+TEST(rules_of_expressions_are_as_written)
+{
+	static const struct expected expected[] = {
+		{"values", 0, {FR_UNWIND_DEREFERENCE, 7, -8, 40, 8, {0}}},
+		{"values", 1, {FR_UNWIND_DEREFERENCE, 6, -8, -8, 0, {0}}},
+		{"values", 2, {FR_UNWIND_DEREFERENCE, 11, -8, 200, -16, {0}}},
+		{"values", 3, {.kind = FR_UNWIND_NONE}},
+		{"elsewhere", 0, {.kind = FR_UNWIND_NONE}},
+		{"elsewhere", 1, {FR_UNWIND_REGISTER, 7, -8, 8, 0, {0}}},
+		{"elsewhere", 2, {.kind = FR_UNWIND_NONE}},
+	};
+
+	assert_rules("plain.so", expected, FR_ARRAY_SIZE(expected));
+}
+
+TEST(outermost_frame_and_gap_are_known)
+{
+	static const struct expected expected[] = {
+		{"ends", 0, {.kind = FR_UNWIND_END}},
+		{"ends", 3, {.kind = FR_UNWIND_END}},
+		{"ends", 4, {.kind = FR_UNWIND_NONE}},
+		{"elsewhere", 3, {.kind = FR_UNWIND_NONE}},
+		{"elsewhere", 15, {.kind = FR_UNWIND_NONE}},
+		{"after_gap", 0, {FR_UNWIND_REGISTER, 7, -8, 8, 0, {0}}},
+	};
+
+	assert_rules("plain.so", expected, FR_ARRAY_SIZE(expected));
+}
+
+/* Counts the rows of T whose rule has KIND. */
+static size_t count_kind(const struct fr_unwind_table *t, enum fr_unwind_kind kind)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < t->n_rows; i++)
+		n += t->rules[t->rows[i].rule].kind == kind;
+	return n;
+}
+
+TEST(c_library_has_signal_frame_and_outermost_frames)
+{
+	const uint8_t *code = dlsym(RTLD_DEFAULT, "abort");
+	Dl_info info = find_loaded(code);
+	_cleanup_close_ int fd = open_object(info.dli_fname);
+	struct fr_unwind_table t;
+
+	assert_int_equal(fr_unwind_table_read(fd, -1, &t), 0);
+	assert_int_equal(count_kind(&t, FR_UNWIND_SIGNAL), 1);
+	/* clone(), clone3() and the start of a context */
+	assert_true(count_kind(&t, FR_UNWIND_END) >= 3);
+	assert_int_equal(fr_unwind_table_find(&t, (uint64_t)(code - (const uint8_t *)info.dli_fbase))->kind,
+		FR_UNWIND_REGISTER);
+	fr_unwind_table_deinit(&t);
+}
