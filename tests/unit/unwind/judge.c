@@ -105,10 +105,12 @@ static int16_t judge_saved(Dwarf_Frame *frame, int reg)
 	int64_t offset;
 	enum where where = judge_register(frame, reg, &offset);
 
-	if (where == SAME)
+	/* elfutils 0.188 has a mistake: in its list of registers that a function must restore, rbx has the
+	   number 0. So "undefined" can mean that there is no instruction for rbx. */
+	if (where == SAME || (reg == 3 && where == UNDEFINED))
 		return 0;
 	return where == SAVED && offset != 0 && offset >= -32768 && offset <= 32767 ? (int16_t)offset
-										     : -32768;
+										    : -32768;
 }
 
 /* Makes the rule of FRAME. Returns false if there is none that a table can have. */
@@ -144,6 +146,15 @@ static bool judge_frame(Dwarf_Frame *frame, struct fr_unwind_rule *ret)
 	return judge_register(frame, 7, &offset) == CFA_ITSELF;
 }
 
+static void print_rule(const char *who, const struct fr_unwind_rule *r)
+{
+	print_message("%s: kind %u, CFA r%u%+d%+d, return address %+d, saved", who, r->kind, r->reg,
+		r->cfa_offset, r->add, r->ra);
+	for (unsigned i = 0; i < FR_UNWIND_SAVED; i++)
+		print_message(" %d", r->saved[i]);
+	print_message("\n");
+}
+
 /* Compares the rule of one address. Returns the address where libdw's answer ends, or 0. */
 static uint64_t judge_address(const struct fr_unwind_table *t, Dwarf_CFI *cfi, uint64_t pc)
 {
@@ -157,10 +168,11 @@ static uint64_t judge_address(const struct fr_unwind_table *t, Dwarf_CFI *cfi, u
 		if (!judge_frame(frame, &expected))
 			expected = (struct fr_unwind_rule){.kind = FR_UNWIND_NONE};
 	}
-	if (memcmp(rule, &expected, sizeof(expected)) != 0)
-		fail_msg("%#llx: the rule is %u(r%u %+d, %+d), but libdw says %u(r%u %+d, %+d)",
-			(unsigned long long)pc, rule->kind, rule->reg, rule->cfa_offset, rule->add,
-			expected.kind, expected.reg, expected.cfa_offset, expected.add);
+	if (memcmp(rule, &expected, sizeof(expected)) != 0) {
+		print_rule("the table", rule);
+		print_rule("libdw", &expected);
+		fail_msg("the table and libdw have different rules for %#llx", (unsigned long long)pc);
+	}
 	free(frame);
 	return end;
 }

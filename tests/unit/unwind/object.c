@@ -78,3 +78,16 @@ int far_away(int a)
 	return a + 1;
 }
 #endif
+
+#ifdef OVERLAP
+/* Two FDEs with the same code, which no assembler makes: bytes 0 to 15 with CFA = rsp + 16, and bytes 4 to 7
+   with CFA = rsp + 24. */
+__asm__(".pushsection .text\n.balign 16\noverlaps:\n.fill 16, 1, 0x90\n.popsection\n"
+	".pushsection .eh_frame, \"a\", @progbits\n"
+	".balign 8\n"
+	"1: .long 3f - 2f\n2: .long 0\n.byte 1\n.string \"zR\"\n.byte 1, 0x78, 16, 1, 0x1b\n"
+	".byte 0x0c, 7, 8, 0x90, 1\n.balign 4\n3:\n"
+	".long 5f - 4f\n4: .long . - 1b\n.long overlaps - .\n.long 16\n.byte 0, 0x0e, 16\n.balign 4\n5:\n"
+	".long 7f - 6f\n6: .long . - 1b\n.long overlaps + 4 - .\n.long 4\n.byte 0, 0x0e, 24\n.balign 4\n7:\n"
+	".popsection\n");
+#endif
