@@ -48,9 +48,10 @@ static int read_segments(struct unwind_object *o)
 	return 0;
 }
 
-static int begin(Elf *elf, struct unwind_object *ret)
+/* Takes ELF and IMAGE. */
+static int begin(Elf *elf, void *image, struct unwind_object *ret)
 {
-	struct unwind_object o = {.elf = elf};
+	struct unwind_object o = {.elf = elf, .image = image};
 	int r = elf ? read_segments(&o) : -ENOEXEC;
 
 	if (r < 0)
@@ -78,12 +79,13 @@ int unwind_object_open(int fd, struct unwind_object *ret)
 	if (r < 0)
 		return r;
 	elf_version(EV_CURRENT);
-	return begin(elf_begin(fd, ELF_C_READ, NULL), ret);
+	return begin(elf_begin(fd, ELF_C_READ, NULL), NULL, ret);
 }
 
 int unwind_object_open_image(const void *image, size_t len, struct unwind_object *ret)
 {
 	Elf64_Ehdr header;
+	char *copy;
 	int r;
 
 	if (len < sizeof(header))
@@ -92,14 +94,19 @@ int unwind_object_open_image(const void *image, size_t len, struct unwind_object
 	r = check_header(&header);
 	if (r < 0)
 		return r;
+	/* libelf writes to the image when it decompresses a section. */
+	copy = malloc(len);
+	if (!copy)
+		return -ENOMEM;
+	memcpy(copy, image, len);
 	elf_version(EV_CURRENT);
-	/* An object that is opened by elf_memory() cannot be changed. */
-	return begin(elf_memory((char *)(uintptr_t)image, len), ret); /* NOLINT(performance-no-int-to-ptr) */
+	return begin(elf_memory(copy, len), copy, ret);
 }
 
 void unwind_object_close(struct unwind_object *o)
 {
 	elf_end(o->elf);
+	free(o->image);
 	*o = (struct unwind_object){0};
 }
 

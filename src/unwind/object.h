@@ -13,13 +13,14 @@
 
 struct unwind_object {
 	Elf *elf;
+	void *image;				    /* NULL: a file */
 	struct cfi_range ranges[UNWIND_RANGES_MAX]; /* executable memory */
 	size_t n_ranges;
 };
 
-/* Both functions open an object for a while, which the caller closes. FD stays open, and IMAGE stays valid.
-   They return 0; -ENOEXEC if it is not an object of this machine that can run or be loaded; or another
-   negative errno. */
+/* Both functions open an object, which the caller closes. Until then, FD stays open. IMAGE is copied. They
+   return 0; -ENOEXEC if it is not an object of this machine that can run or be loaded; or another negative
+   errno. */
 int unwind_object_open(int fd, struct unwind_object *ret);
 int unwind_object_open_image(const void *image, size_t len, struct unwind_object *ret);
 void unwind_object_close(struct unwind_object *o);

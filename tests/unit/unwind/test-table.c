@@ -355,6 +355,21 @@ TEST(debug_frame_is_read_if_there_is_no_eh_frame)
 	judge_debug_frame("stripped.so", "stripped.so.debug");
 }
 
+TEST(image_is_not_changed)
+{
+	_cleanup_buf_ struct fr_buf image = {0}, copy = {0};
+	struct fr_unwind_table file, t;
+
+	read_test_object("compressed.so", &file);
+	assert_int_equal(fr_read_file(AT_FDCWD, FR_TEST_OBJECTS "/compressed.so", 1 << 20, &image), 0);
+	assert_int_equal(fr_buf_append(&copy, image.data, image.len), 0);
+	assert_int_equal(fr_unwind_table_read_image(image.data, image.len, &t), 0);
+	assert_memory_equal(image.data, copy.data, copy.len);
+	assert_equal_tables(&t, &file);
+	fr_unwind_table_deinit(&t);
+	fr_unwind_table_deinit(&file);
+}
+
 /* Returns a new memfd with the content of a test object, without section headers. */
 static int copy_without_sections(const char *object)
 {
