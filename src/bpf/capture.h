@@ -30,5 +30,6 @@ enum {
 struct fr_bpf_shared {
 	fr_u64 wakeup_bytes; /* wake the recorder when a ring has so many bytes */
 	struct fr_bpf_event events[FR_BPF_EVENTS_MAX];
-	fr_u64 lost[FR_BPF_EVENTS_MAX]; /* samples for which a ring had no room. Only one CPU counts in each. */
+	fr_u64 lost[FR_BPF_EVENTS_MAX]; /* samples for which a ring had no room. Only one CPU counts in each.
+					 */
 };

@@ -41,8 +41,8 @@ struct fr_record {
 	__u32 words; /* words of the record so far */
 };
 
-/* Begins a record of the event with the index COOKIE, whose pid and tid are those of the current task. Returns
-   whether there is such an event. */
+/* Begins a record of the event with the index COOKIE, whose pid and tid are those of the current task.
+   Returns whether there is such an event. */
 static __always_inline int fr_record_begin(
 	struct fr_record *r, void *scratch_map, __u64 cookie, __u64 ip, __u16 misc, __u64 period)
 {

@@ -4,15 +4,15 @@
 /*
  * Walks the user stack of the current task by the tables of unwind.h (x86-64).
  *
- * A register is loaded only when a rule needs its value: until then, the walk keeps the address where a callee
- * has saved it. So one frame costs one read of user memory, for the return address.
+ * A register is loaded only when a rule needs its value: until then, the walk keeps the address where a
+ * callee has saved it. So one frame costs one read of user memory, for the return address.
  */
 
 #include "capture.h"
 #include "unwind_maps.bpf.h"
 
-/* Makes the compiler forget what it knows about X, so that it does not remove or move a check that the verifier
-   needs. */
+/* Makes the compiler forget what it knows about X, so that it does not remove or move a check that the
+   verifier needs. */
 #define FR_OPAQUE(x) asm volatile("" : "+r"(x))
 
 enum { FR_AX, FR_DX, FR_CX, FR_BX, FR_SI, FR_DI, FR_BP, FR_SP, FR_R8 };
@@ -22,7 +22,8 @@ enum { FR_AX, FR_DX, FR_CX, FR_BX, FR_SI, FR_DI, FR_BP, FR_SP, FR_R8 };
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 struct pt_regs___kernel {
-	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp;
+	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs,
+		flags, sp;
 };
 struct task_struct___walk {
 	unsigned int flags;
@@ -30,9 +31,9 @@ struct task_struct___walk {
 #pragma clang attribute pop
 
 struct fr_walk {
-	__u64 regs[16];	  /* DWARF numbers: the value, or the address of the saved value */
-	__u32 in_memory;  /* bit n: regs[n] is the address of the saved value */
-	__u32 lost;	  /* bit n: the value of register n is not known */
+	__u64 regs[16];	 /* DWARF numbers: the value, or the address of the saved value */
+	__u32 in_memory; /* bit n: regs[n] is the address of the saved value */
+	__u32 lost;	 /* bit n: the value of register n is not known */
 	__u64 ip;
 	__u32 is_exact;	  /* ip is the address of the next instruction, and not a return address */
 	__u32 at, n, max; /* words[at] gets the next frame; n of at most max frames are there */
@@ -48,8 +49,8 @@ struct fr_walk {
 	volatile __u32 low, high;
 };
 
-/* The memory in which a program makes a record. One program runs only once on a CPU at a time, and each kind of
-   program has its own memory, because an interrupt can run another program. */
+/* The memory in which a program makes a record. One program runs only once on a CPU at a time, and each kind
+   of program has its own memory, because an interrupt can run another program. */
 struct fr_scratch {
 	struct fr_walk walk;
 	__u64 words[FR_BPF_WORDS];
@@ -232,8 +233,8 @@ static __always_inline long fr_end_walk(struct fr_walk *w, __u32 result)
 	return 1;
 }
 
-/* Moves to the caller by the chain of frame pointers. WHY is the reason to use it; FR_UNWIND_WHOLE: the code is
-   known to have frame pointers. Returns 0; or 1 if the walk has ended. */
+/* Moves to the caller by the chain of frame pointers. WHY is the reason to use it; FR_UNWIND_WHOLE: the code
+   is known to have frame pointers. Returns 0; or 1 if the walk has ended. */
 static __always_inline long fr_step_frame_pointer(struct fr_walk *w, __u32 why)
 {
 	__u64 bp, frame[2];
@@ -259,8 +260,8 @@ static __always_inline long fr_step_frame_pointer(struct fr_walk *w, __u32 why)
 /* Moves from a signal handler's return code to the interrupted code. */
 static __always_inline long fr_step_signal(struct fr_walk *w)
 {
-	/* the order of struct sigcontext from offset 40 of the ucontext on: r8 to r15, di, si, bp, bx, dx, ax,
-	   cx, sp, ip */
+	/* the order of struct sigcontext from offset 40 of the ucontext on: r8 to r15, di, si, bp, bx, dx,
+	   ax, cx, sp, ip */
 	const __u64 context = w->regs[FR_SP] + 40;
 
 	w->lost = 0;
@@ -303,7 +304,8 @@ static __always_inline long fr_step_rule(struct fr_walk *w, const struct fr_unwi
 		if (fr_read_user(&cfa, cfa))
 			return fr_end_walk(w, FR_UNWIND_UNREADABLE);
 		cfa += (__s64)rule->add;
-	} else if (rule->kind == FR_UNWIND_PLT && (w->ip & (__u32)rule->add >> 8) >= ((__u32)rule->add & 255)) {
+	} else if (rule->kind == FR_UNWIND_PLT &&
+		   (w->ip & (__u32)rule->add >> 8) >= ((__u32)rule->add & 255)) {
 		cfa += 8;
 	}
 	if (cfa <= w->regs[FR_SP] && w->n > 1)
@@ -401,8 +403,8 @@ static __always_inline void fr_count_walk(const struct fr_walk *w)
 	}
 }
 
-/* Writes the user stack of the current task to S->words from AT on: at most MAX frames, innermost first. Returns
-   the number of frames. */
+/* Writes the user stack of the current task to S->words from AT on: at most MAX frames, innermost first.
+   Returns the number of frames. */
 static __always_inline __u32 fr_walk_user(struct fr_scratch *s, __u32 at, __u32 max)
 {
 	struct task_struct___walk *task = (void *)bpf_get_current_task_btf();
