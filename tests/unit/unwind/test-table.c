@@ -432,3 +432,12 @@ TEST(objects_without_a_table_are_told_apart)
 	}
 	assert_int_equal(fr_unwind_table_read_image("ELF", 3, &t), -ENOEXEC);
 }
+
+TEST(damaged_debug_file_is_the_same_as_none)
+{
+	_cleanup_close_ int fd = open_test_object("stripped.so");
+	_cleanup_close_ int debug_fd = open_test_object("../../../CMakeCache.txt");
+	struct fr_unwind_table t;
+
+	assert_int_equal(fr_unwind_table_read(fd, debug_fd, &t), 1);
+}
