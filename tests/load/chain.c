@@ -44,7 +44,7 @@ static const struct variant {
 	{"altstack", chain_altstack,
 		CHAIN_SPIN "chain_handler;" CHAIN_ANY "chain_interrupted;chain_altstack;" CHAIN_MAIN},
 	{"lazy", chain_lazy,
-		CHAIN_ANY "(?:chain_plugin_nothing;)?" CHAIN_ANY "(?:chain_plugin_lazy;)?" CHAIN_ANY
+		CHAIN_ANY "(?:chain_plugin_nothing(?:@plt)?;)?" CHAIN_ANY "(?:chain_plugin_lazy;)?" CHAIN_ANY
 			  "chain_lazy;" CHAIN_MAIN},
 	{"deep", chain_deep, CHAIN_SPIN "(?:chain_recurse;){" STRING(CHAIN_DEPTH) "}chain_deep;" CHAIN_MAIN},
 	{"vdso", chain_vdso, CHAIN_ANY "chain_vdso;" CHAIN_MAIN},
@@ -63,6 +63,7 @@ static const struct variant {
 };
 static const struct variant *variant;
 static uint64_t for_ns = 1000000000ULL;
+uint64_t chain_from_ns;
 
 static void *keep_time(void *arg)
 {
@@ -78,15 +79,16 @@ CHAIN_FRAME static uint64_t chain_plain(uint64_t x)
 
 CHAIN_FRAME static uint64_t chain_run(chain_variant *run, uint64_t x)
 {
-	const uint64_t begin = fr_load_now_ns();
+	const uint64_t end = fr_load_now_ns() + for_ns;
 	pthread_t t;
 
 	if (pthread_create(&t, NULL, keep_time, NULL))
 		errx(EXIT_FAILURE, "no thread");
+	chain_from_ns = fr_load_now_ns();
 	x = run(x);
 	printf("{\"variant\":\"%s\",\"pid\":%d,\"tid\":%d,\"from_ns\":%" PRIu64 ",\"to_ns\":%" PRIu64
 	       ",\"number\":%" PRIu64 ",\"expected\":\"%s\"}\n",
-		variant->name, getpid(), gettid(), begin, fr_load_now_ns(), x, variant->expected);
+		variant->name, getpid(), gettid(), chain_from_ns, end, x, variant->expected);
 	fflush(stdout);
 	return x;
 }

@@ -12,6 +12,7 @@
 #define CHAIN_FRAME __attribute__((noinline, noclone))
 
 extern volatile int chain_stop;
+extern uint64_t chain_from_ns; /* since when the whole chain stands; set by variants that prepare something */
 
 /* A leaf without a frame: it has no stack pointer of its own and calls nothing. */
 uint64_t chain_spin(uint64_t x);

@@ -72,6 +72,7 @@ CHAIN_FRAME uint64_t chain_lazy(uint64_t x)
 	if (!lazy || n > sizeof(unbound) / sizeof(*unbound))
 		errx(EXIT_FAILURE, "the plugin is wrong");
 	memcpy(unbound, slots, n * sizeof(*slots));
+	chain_from_ns = fr_load_now_ns();
 	while (!chain_stop) {
 		x = lazy(x);
 		memcpy(slots, unbound, n * sizeof(*slots));
@@ -93,6 +94,7 @@ uint64_t chain_lazy(uint64_t x)
 
 CHAIN_FRAME static void chain_handler(int sig)
 {
+	chain_from_ns = fr_load_now_ns();
 	number = (enter ? enter(number, chain_spin) : chain_spin(number)) + (uint64_t)sig;
 	handled = 1;
 }
