@@ -162,7 +162,7 @@ enum fr_unwind_result {
 	FR_UNWIND_NO_RULE,    /* code without call frame information, which has no frame pointer either */
 	FR_UNWIND_UNREADABLE, /* a page of the stack is not in memory */
 	FR_UNWIND_NO_MAP,     /* an address is in no executable map */
-	FR_UNWIND_COMPAT,     /* a 32-bit process: frame pointers instead */
+	FR_UNWIND_COMPAT,     /* a 32-bit process: only the innermost frame is recorded */
 	_FR_UNWIND_RESULTS,
 };
 struct fr_unwind_counters {

@@ -6,6 +6,7 @@
  *   CPU 0   ring[SIDEBAND]   ◄── dummy
  *           ring[FORWARD]    ◄── event A (mapped), event B (SET_OUTPUT), …
  *           ring[OVERWRITE]  ◄── event C/overwrite/
+ *           BPF ring         ◄── a BPF program, for event E with call-graph=unwind (bpf_capture.h)
  *           AUX area         ◄── event D of a PMU with AUX data: an area for each such event (aux_area.h)
  *   CPU 1   …
  *
@@ -89,6 +90,7 @@ static int copy_events(struct fr_capture *c, const struct fr_capture_config *con
 		size_t ring;
 
 		r = fr_event_copy(&c->events[i], i < list->n ? &list->items[i] : &sideband);
+		c->events[i].unwind &= config->unwinder != NULL;
 		ring = c->ring_bytes[kind_of(c, i)];
 		a->watermark = 1;
 		a->wakeup_watermark = c->events[i].overwrite ? ring : FR_MIN(ring / 4, WAKEUP_MAX);
@@ -141,6 +143,9 @@ static int add_open_event(struct fr_capture *c, int fd, size_t event, size_t cpu
 	*o = (struct fr_open_event){.fd = fd, .event = event, .cpu_index = cpu_index};
 	if (ioctl(fd, PERF_EVENT_IOC_ID, &o->id) < 0)
 		return fr_fail_errno(d, -errno, NULL, "cannot read the id of %s", c->events[event].name);
+	if (c->events[event].unwind)
+		return fr_bpf_capture_add(
+			c->bpf, &c->events[event], fd, o->id, &c->cells[event * c->n_cpus + cpu_index], d);
 	return join_ring(c, o, d);
 }
 
@@ -150,8 +155,18 @@ static int open_once(struct fr_capture *c, size_t event, pid_t pid, int cpu, uns
 {
 	const bool is_first = !c->n_open || c->open[c->n_open - 1].event != event;
 	struct perf_event_attr *a = &c->events[event].attr;
+	const struct perf_event_attr described = *a;
+	int fd;
 
-	return is_first ? fr_perf_open_adapt(a, pid, cpu, flags) : fr_perf_open(a, pid, cpu, flags);
+	/* With a BPF program, the kernel need not walk the stack. */
+	if (c->events[event].unwind) {
+		a->sample_type &= ~(__u64)PERF_SAMPLE_CALLCHAIN;
+		a->sample_max_stack = 0;
+	}
+	fd = is_first ? fr_perf_open_adapt(a, pid, cpu, flags) : fr_perf_open(a, pid, cpu, flags);
+	a->sample_type |= described.sample_type & PERF_SAMPLE_CALLCHAIN;
+	a->sample_max_stack = described.sample_max_stack;
+	return fd;
 }
 
 /* Opens an event on one CPU: once for each recorded thread, or once for the whole CPU. Skips threads that
@@ -278,6 +293,24 @@ static int allocate_buffers(struct fr_capture *c, struct fr_target *t)
 	return c->look.copy && c->look.pieces ? 0 : -ENOMEM;
 }
 
+static int open_bpf(struct fr_capture *c, const struct fr_capture_config *config, struct fr_diag *d)
+{
+	const size_t ring = c->ring_bytes[FR_RING_FORWARD];
+	const struct fr_bpf_capture_config bpf = {
+		.unwinder = config->unwinder,
+		.cpus = c->cpus,
+		.n_cpus = c->n_sampled,
+		.ring_bytes = ring,
+		.wakeup_bytes = FR_MIN(ring / 4, WAKEUP_MAX),
+		.epoll_fd = c->epoll_fd,
+	};
+
+	for (size_t i = 0; i < c->n_events; i++)
+		if (c->events[i].unwind)
+			return fr_bpf_capture_new(&bpf, &c->bpf, d);
+	return 0;
+}
+
 /* A PMU of hardware traces (Arm SPE) can have a cpumask, and yet trace single tasks. */
 static int check_target(const struct fr_capture *c, const struct fr_capture_config *config, struct fr_diag *d)
 {
@@ -306,6 +339,8 @@ static int capture_init(
 		r = fr_aux_find(c, t, d);
 	if (r == 0)
 		r = check_target(c, config, d);
+	if (r == 0)
+		r = open_bpf(c, config, d);
 	if (r == 0)
 		r = open_events(c, t, d);
 	if (r == 0)
@@ -365,6 +400,7 @@ struct fr_capture *fr_capture_free(struct fr_capture *c)
 			fr_ring_unmap(&c->rings[kind][i]);
 		free(c->rings[kind]);
 	}
+	fr_bpf_capture_free(c->bpf);
 	for (size_t i = 0; i < c->n_open; i++)
 		close(c->open[i].fd);
 	for (size_t i = 0; i < c->n_aux; i++) {

@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 struct fr_capture;
+struct fr_unwinder;
 
 struct fr_capture_config {
 	const struct fr_event_list *events;
@@ -23,6 +24,9 @@ struct fr_capture_config {
 	size_t ring_bytes;   /* per CPU; a power of two, at least a page. 0: the default */
 	size_t sideband_ring_bytes;
 	size_t aux_bytes; /* of each AUX area; a power of two, at least a page. 0: the default */
+	/* The unwinder of events with call-graph=unwind, borrowed until fr_capture_free(). NULL: there is
+	   none here, and these events get the call graph fp. */
+	const struct fr_unwinder *unwinder;
 	/* The capture that the new one replaces, or NULL. If an AUX event stays the same, the new capture
 	   shares its areas. */
 	const struct fr_capture *previous;

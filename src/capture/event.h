@@ -26,6 +26,7 @@ enum fr_call_graph {
 	FR_CALL_GRAPH_FP,
 	FR_CALL_GRAPH_DWARF,
 	FR_CALL_GRAPH_LBR,
+	FR_CALL_GRAPH_UNWIND,
 };
 
 /* The values for an event whose terms do not set them. */
@@ -44,6 +45,7 @@ struct fr_event {
 	char *filter; /* the user's tracepoint filter, or NULL */
 	char *origin; /* "file:line" where the event is configured, for messages; or NULL */
 	bool overwrite;
+	bool unwind;	       /* call-graph=unwind: a BPF program makes the samples */
 	bool system_wide_only; /* its PMU cannot count single tasks */
 	char *tracepoint;      /* "system:name" of a tracepoint, even with name=; or NULL */
 	char *pmu;	       /* the name of its PMU in sysfs; NULL: it is not written as PMU/TERMS/ */
@@ -74,12 +76,13 @@ int fr_event_set_origin(struct fr_event_list *list, const char *origin);
 int fr_event_set_filter(struct fr_event_list *list, const char *filter, struct fr_diag *d);
 
 /* Adds the default event: cycles; or, if this machine cannot count cycles, cpu-clock, and list->notice then
-   says so. If DEFAULTS has no call graph, the event gets the call graph fp. Returns the same values as
+   says so. If DEFAULTS has no call graph, the event gets the call graph unwind. Returns the same values as
    fr_event_parse(). */
 int fr_event_add_default(
 	const struct fr_event_defaults *defaults, struct fr_event_list *list, struct fr_diag *d);
 
-/* Parses "fp", "dwarf", "dwarf,16384", "lbr" or "no". Returns 0; or -EINVAL, with a message in D. */
+/* Parses "unwind", "fp", "dwarf", "dwarf,16384", "lbr" or "no". Returns 0; or -EINVAL, with a message in D.
+ */
 int fr_call_graph_parse(const char *s, struct fr_event_defaults *ret, struct fr_diag *d);
 
 /* Sets RET to the attr of the side-band event: the event `dummy`, with all bits for side-band records that

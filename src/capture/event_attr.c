@@ -90,15 +90,24 @@ static bool has_branch_records(const struct perf_event_attr *a)
 	return a->type != PERF_TYPE_SOFTWARE && a->type != PERF_TYPE_TRACEPOINT;
 }
 
-static int set_call_graph(struct perf_event_attr *a, const struct fr_term_values *v,
+/* Returns whether a BPF program can make the samples of E. The kernel's overwritable rings have no BPF ring
+   in their place, and a program on a tracepoint would take the events of all recorders. */
+static bool can_unwind(const struct fr_event *e)
+{
+	return !e->overwrite && e->attr.type != PERF_TYPE_TRACEPOINT &&
+	       !(e->attr.type == PERF_TYPE_SOFTWARE && e->attr.config == PERF_COUNT_SW_BPF_OUTPUT);
+}
+
+static int set_call_graph(struct fr_event *e, const struct fr_term_values *v,
 	const struct fr_event_defaults *defaults, struct fr_diag *d)
 {
+	struct perf_event_attr *a = &e->attr;
 	enum fr_call_graph g = v->call_graph ? v->call_graph : defaults->call_graph;
 	uint64_t stack = v->stack_bytes ? v->stack_bytes : defaults->dwarf_stack_bytes;
 
 	if (g == FR_CALL_GRAPH_LBR && !has_branch_records(a)) {
 		if (v->call_graph)
-			return fr_fail(d, -EINVAL, "use call-graph=fp or call-graph=dwarf",
+			return fr_fail(d, -EINVAL, "use call-graph=unwind, fp or dwarf",
 				"only events of the CPU have branch records for call-graph=lbr");
 		g = FR_CALL_GRAPH_FP; /* lbr comes from the defaults, not from the terms of this event */
 	}
@@ -107,6 +116,7 @@ static int set_call_graph(struct perf_event_attr *a, const struct fr_term_values
 
 	a->sample_type |= PERF_SAMPLE_CALLCHAIN;
 	a->sample_max_stack = v->max_stack;
+	e->unwind = g == FR_CALL_GRAPH_UNWIND && can_unwind(e);
 	if (g == FR_CALL_GRAPH_LBR) {
 		a->sample_type |= PERF_SAMPLE_BRANCH_STACK;
 		a->branch_sample_type = PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_CALL_STACK |
@@ -125,16 +135,17 @@ static int set_call_graph(struct perf_event_attr *a, const struct fr_term_values
 	return 0;
 }
 
-int fr_event_attr_finish(struct perf_event_attr *a, const struct fr_term_values *v,
+int fr_event_attr_finish(struct fr_event *e, const struct fr_term_values *v,
 	const struct fr_event_defaults *defaults, struct fr_diag *d)
 {
+	struct perf_event_attr *a = &e->attr;
 	int r;
 
 	for (unsigned i = 0; i < FR_ARRAY_SIZE(v->config); i++)
 		if (v->has_config[i])
 			*fr_event_attr_config(a, i) = v->config[i];
 	a->inherit = !v->no_inherit;
-	a->write_backward = v->overwrite;
+	a->write_backward = e->overwrite = v->overwrite;
 	set_rate(a, v, defaults);
 	r = check_clock(a, v, defaults, d);
 	if (r < 0)
@@ -142,7 +153,7 @@ int fr_event_attr_finish(struct perf_event_attr *a, const struct fr_term_values 
 	if (a->type == PERF_TYPE_TRACEPOINT ||
 		(a->type == PERF_TYPE_SOFTWARE && a->config == PERF_COUNT_SW_BPF_OUTPUT))
 		a->sample_type |= PERF_SAMPLE_RAW;
-	return set_call_graph(a, v, defaults, d);
+	return set_call_graph(e, v, defaults, d);
 }
 
 int fr_call_graph_parse(const char *s, struct fr_event_defaults *ret, struct fr_diag *d)
@@ -151,7 +162,7 @@ int fr_call_graph_parse(const char *s, struct fr_event_defaults *ret, struct fr_
 		const char *name;
 		enum fr_call_graph value;
 	} kinds[] = {{"fp", FR_CALL_GRAPH_FP}, {"lbr", FR_CALL_GRAPH_LBR}, {"no", FR_CALL_GRAPH_NO},
-		{"dwarf", FR_CALL_GRAPH_DWARF}};
+		{"dwarf", FR_CALL_GRAPH_DWARF}, {"unwind", FR_CALL_GRAPH_UNWIND}};
 	uint64_t bytes;
 
 	for (size_t i = 0; i < FR_ARRAY_SIZE(kinds); i++)
@@ -160,7 +171,7 @@ int fr_call_graph_parse(const char *s, struct fr_event_defaults *ret, struct fr_
 			return 0;
 		}
 	if (strncmp(s, "dwarf,", 6) != 0)
-		return fr_fail(d, -EINVAL, "write fp, dwarf, dwarf,BYTES, lbr or no",
+		return fr_fail(d, -EINVAL, "write unwind, fp, dwarf, dwarf,BYTES, lbr or no",
 			"\"%s\" is not a kind of call graph", s);
 	if (fr_u64_parse(s + 6, &bytes) < 0 || bytes < 8 || bytes > STACK_BYTES_MAX)
 		return fr_fail(d, -EINVAL, "write it as dwarf,8192",
@@ -196,7 +207,7 @@ int fr_event_add_default(
 	int r;
 
 	if (with_stacks.call_graph == FR_CALL_GRAPH_UNSET)
-		with_stacks.call_graph = FR_CALL_GRAPH_FP;
+		with_stacks.call_graph = FR_CALL_GRAPH_UNWIND;
 	r = fr_event_parse(hardware ? "cycles" : "cpu-clock", &with_stacks, list, d);
 	if (r < 0 || hardware)
 		return r;

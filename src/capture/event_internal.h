@@ -75,7 +75,7 @@ extern const char fr_common_terms[]; /* the names of the terms that every event 
 /* event_attr.c: the common parts of an attr. The caller sets type, config and modifiers before
    fr_event_attr_finish(). */
 void fr_event_attr_init(struct perf_event_attr *a);
-int fr_event_attr_finish(struct perf_event_attr *a, const struct fr_term_values *v,
+int fr_event_attr_finish(struct fr_event *e, const struct fr_term_values *v,
 	const struct fr_event_defaults *defaults, struct fr_diag *d);
 /* The I-th config word of A: 0 to 2. */
 static inline __u64 *fr_event_attr_config(struct perf_event_attr *a, unsigned i)

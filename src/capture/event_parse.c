@@ -44,13 +44,12 @@ static int add_event(struct parser *p, struct fr_event *e, const char *name)
 
 	if (r < 0)
 		return r;
-	r = fr_event_attr_finish(&e->attr, p->values, p->defaults, p->d);
+	r = fr_event_attr_finish(e, p->values, p->defaults, p->d);
 	if (r < 0) {
 		fr_diag_prefix(p->d, "event %s", p->spec->text);
 		return r;
 	}
 	e->name = make_name(p, name);
-	e->overwrite = p->values->overwrite;
 	r = e->name ? fr_event_list_add(p->list, e) : -ENOMEM;
 	if (r == -E2BIG)
 		return fr_fail(p->d, -EINVAL, "give fewer events, or patterns that match fewer",

@@ -191,6 +191,14 @@ static size_t drain_aux(struct fr_capture *c, const struct fr_capture_ops *ops)
 	return bytes;
 }
 
+static size_t drain_bpf(struct fr_capture *c, const struct fr_capture_ops *ops)
+{
+	struct fr_tally t = make_tally(c, FR_RING_FORWARD);
+
+	t.run_max = ops->samples_max;
+	return c->bpf ? fr_bpf_capture_drain(c->bpf, &t, &c->unknown, c->bounce, ops->samples, ops->ctx) : 0;
+}
+
 size_t fr_capture_drain(struct fr_capture *c, const struct fr_capture_ops *ops)
 {
 	size_t bytes = 0;
@@ -205,7 +213,7 @@ size_t fr_capture_drain(struct fr_capture *c, const struct fr_capture_ops *ops)
 				bytes += fr_ring_drain(&c->rings[kind][i], &t, c->bounce,
 					kind == FR_RING_SIDEBAND ? ops->sideband : ops->samples, ops->ctx);
 	}
-	return bytes + drain_aux(c, ops);
+	return bytes + drain_bpf(c, ops) + drain_aux(c, ops);
 }
 
 size_t fr_capture_drain_overwrite(struct fr_capture *c, const struct fr_capture_ops *ops)

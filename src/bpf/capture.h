@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * What src/capture/ and the BPF programs that record samples (capture.bpf.c) share. The programs write whole
+ * PERF_RECORD_SAMPLE records in the common layout (perfdata/record.h) into one BPF ring for each CPU.
+ */
+
+#include "unwind.h"
+
+/* One opened event. The cookie of a program's link is the index of its event. */
+struct fr_bpf_event {
+	fr_u64 id;
+	fr_u32 flags;
+	fr_u32 max_stack; /* the most entries of a kernel stack and of a user stack */
+};
+enum {
+	FR_BPF_PERIOD = 1,	 /* samples have PERF_SAMPLE_PERIOD */
+	FR_BPF_CALLCHAIN = 2,	 /* samples have PERF_SAMPLE_CALLCHAIN */
+	FR_BPF_KERNEL_STACK = 4, /* the call chain has the kernel's part */
+	FR_BPF_USER_STACK = 8,	 /* the call chain has the user's part */
+};
+/* The number of events times CPUs that BPF programs can record. */
+#define FR_BPF_EVENTS_MAX 4096u
+
+#define FR_BPF_STACK_MAX 127u
+/* A record consists of at most this number of 8-byte words. */
+#define FR_BPF_WORDS 512u
+
+struct fr_bpf_shared {
+	fr_u64 wakeup_bytes; /* wake the recorder when a ring has so many bytes */
+	struct fr_bpf_event events[FR_BPF_EVENTS_MAX];
+	fr_u64 lost[FR_BPF_EVENTS_MAX]; /* samples for which a ring had no room. Only one CPU counts in each.
+					 */
+};

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * The layout of the ring is in Documentation/bpf/ringbuf.rst: one page with the consumer's position, one with
+ * the producer's, and the data. Each record begins with a header of 8 bytes, whose first u32 is the record's
+ * length and two flags.
+ */
+#include "capture/bpf_ring.h"
+#include "base/cleanup.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define HEADER_BYTES 8u
+
+int fr_bpf_ring_new(struct fr_bpf_ring *r, size_t bytes)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	void *consumer, *producer;
+
+	*r = (struct fr_bpf_ring){.fd = -1, .size = bytes};
+	r->fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "fr_ring", 0, 0, (__u32)bytes, NULL);
+	if (r->fd < 0)
+		return -errno;
+	consumer = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
+	if (consumer == MAP_FAILED)
+		return -errno;
+	r->consumer_page = consumer;
+	producer = mmap(NULL, page + 2 * bytes, PROT_READ, MAP_SHARED, r->fd, (off_t)page);
+	if (producer == MAP_FAILED)
+		return -errno;
+	r->producer_page = producer;
+	return 0;
+}
+
+void fr_bpf_ring_free(struct fr_bpf_ring *r)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	if (r->consumer_page)
+		munmap(r->consumer_page, page);
+	if (r->producer_page)
+		munmap(r->producer_page, page + 2 * r->size);
+	fr_closep(&r->fd);
+	*r = (struct fr_bpf_ring){.fd = -1};
+}
+
+/* Copies whole records from position *AT up to END to BOUNCE, at most MAX bytes, and moves *AT. Returns the
+   number of bytes in BOUNCE. At a record that a program is still writing, sets *END to its position. */
+static size_t copy_records(
+	const struct fr_bpf_ring *r, uint64_t *at, uint64_t *end, uint8_t *bounce, size_t max)
+{
+	const uint8_t *data = (const uint8_t *)r->producer_page + sysconf(_SC_PAGESIZE);
+	size_t n = 0;
+
+	while (*at < *end) {
+		const uint8_t *p = data + (*at & (r->size - 1));
+		const uint32_t head = __atomic_load_n((const uint32_t *)p, __ATOMIC_ACQUIRE),
+			       len = head & ~(BPF_RINGBUF_BUSY_BIT | BPF_RINGBUF_DISCARD_BIT);
+
+		if (head & BPF_RINGBUF_BUSY_BIT) {
+			*end = *at;
+			break;
+		}
+		if (!(head & BPF_RINGBUF_DISCARD_BIT)) {
+			if (len > max - n)
+				break;
+			memcpy(bounce + n, p + HEADER_BYTES, len);
+			n += len;
+		}
+		*at += FR_ALIGN_UP(len + HEADER_BYTES, HEADER_BYTES);
+	}
+	return n;
+}
+
+size_t fr_bpf_ring_drain(struct fr_bpf_ring *r, struct fr_tally *t, struct fr_counter_cell *owner,
+	uint8_t *bounce, fr_run_fn sink, void *ctx)
+{
+	uint64_t *consumed = r->consumer_page, at = *consumed, begin = at,
+		 end = __atomic_load_n((uint64_t *)r->producer_page, __ATOMIC_ACQUIRE);
+	const size_t max = t->run_max ? FR_MIN(t->run_max, (size_t)FR_RUN_MAX) : FR_RUN_MAX;
+
+	while (at < end) {
+		size_t n = copy_records(r, &at, &end, bounce, max);
+		struct fr_run run;
+
+		/* The programs are our own, so only a fault of ours can make a record that is not valid. */
+		if (fr_walk_records(bounce, bounce + n, t, &run) != FR_WALK_DONE)
+			fr_cell_add_lost(owner, FR_LOSS_TORN, 1);
+		if (run.records)
+			sink(ctx, &run);
+		__atomic_store_n(consumed, at, __ATOMIC_RELEASE);
+	}
+	fr_tally_flush(t);
+	return at - begin;
+}
