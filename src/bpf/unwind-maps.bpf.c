@@ -120,6 +120,7 @@ static __always_inline void set_process(struct fr_unwind_shared *shared, __u32 p
 {
 	const __u64 mine = at ? (__u64)at << 32 | pid : 0;
 	const __u32 hash = fr_unwind_hash(pid);
+	__u32 free = FR_UNWIND_PROBES;
 
 	for (__u32 i = 0; i < FR_UNWIND_PROBES; i++) {
 		const __u64 slot = *(volatile __u64 *)slot_at(shared, hash, i);
@@ -128,11 +129,11 @@ static __always_inline void set_process(struct fr_unwind_shared *shared, __u32 p
 			__sync_val_compare_and_swap(slot_at(shared, hash, i), slot, mine);
 			return;
 		}
+		if (!slot && free == FR_UNWIND_PROBES)
+			free = i;
 	}
-	for (__u32 i = 0; mine && i < FR_UNWIND_PROBES; i++)
-		if (!*(volatile __u64 *)slot_at(shared, hash, i) &&
-			!__sync_val_compare_and_swap(slot_at(shared, hash, i), 0, mine))
-			return;
+	if (mine && free < FR_UNWIND_PROBES)
+		__sync_val_compare_and_swap(slot_at(shared, hash, free), 0, mine);
 }
 
 /* Runs before the new process does. */
