@@ -67,7 +67,12 @@ static int describe(const struct fr_recording_config *c, struct fr_recording *re
 	if (r < 0)
 		return fr_fail_errno(d, r, NULL, "cannot describe the events");
 	r = fr_features_gather(&ret->session, c->argc, c->argv, &now, d);
-	return r < 0 ? r : fr_tracing_data_gather(&ret->session, d);
+	if (r == 0)
+		r = fr_tracing_data_gather(&ret->session, d);
+	if (r < 0)
+		return r;
+	r = fr_capture_add_formats(ret->capture, &ret->session);
+	return r < 0 ? fr_fail_errno(d, r, NULL, "cannot describe the event offcpu") : 0;
 }
 
 int fr_recording_open(const struct fr_recording_config *c, struct fr_recording *ret, struct fr_diag *d)
