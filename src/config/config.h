@@ -35,6 +35,9 @@ enum fr_build_ids {
 
 /* Each comment names the key or option of the member, and its default. The configuration owns the strings. An
    empty string means "none": for example, no socket. */
+#define FR_UNWIND_MEMORY_MIN (1ULL << 20)
+#define FR_UNWIND_MEMORY_MAX (1ULL << 30)
+
 struct fr_config {
 	/* [Recorder] */
 	struct fr_config_event *events; /* if there are no events: the default event is recorded */
@@ -45,6 +48,7 @@ struct fr_config {
 	uint64_t ring_bytes;		   /* RingSize=, 64M */
 	char *ring_origin;		   /* where RingSize= is set: "file:line", an option or "default" */
 	char *ring_memory;	      /* RingMemory=; "": the ring is in memory that ends with the machine */
+	uint64_t unwind_memory_bytes; /* UnwindMemory= FR_UNWIND_MEMORY_…, 64M */
 	uint64_t kernel_buffer_bytes; /* KernelBuffer= for each CPU, auto */
 	enum fr_build_ids kernel_build_ids; /* KernelBuildIDs=, auto */
 	uint64_t sideband_buffer_bytes;	    /* SidebandBuffer= for each CPU, 512K */

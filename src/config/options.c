@@ -39,7 +39,7 @@ static const struct fr_option options[] = {
 	{"freq", 'F', "HZ", "samples a second on each CPU (99)", NULL},
 	{"count", 'c', "PERIOD", "one sample each time this number of events has occurred", NULL},
 	{"", 'g', NULL, "stacks by frame pointers: --call-graph fp", NULL},
-	{"call-graph", OPT_CALL_GRAPH, "HOW", "how stacks are recorded: fp, dwarf, dwarf,SIZE, lbr or no",
+	{"call-graph", OPT_CALL_GRAPH, "HOW", "how stacks are recorded: unwind, fp, dwarf, dwarf,SIZE, lbr or no",
 		NULL},
 	{"all-cpus", 'a', NULL, "the whole machine (the default without COMMAND and -p)", NULL},
 	{"cpu", 'C', "LIST", "only these CPUs: 0-3,8", NULL},

@@ -200,6 +200,15 @@ static int parse_cache(const char *text, uint64_t *ret)
 const struct fr_value_type fr_type_cache = {
 	"a size, yes or no", "write it as yes, no or 2G", .parse = parse_cache};
 
+static int parse_unwind_memory(const char *text, uint64_t *ret)
+{
+	int r = fr_size_parse(text, ret);
+
+	return r < 0 ? r : *ret < FR_UNWIND_MEMORY_MIN || *ret > FR_UNWIND_MEMORY_MAX ? -ERANGE : 0;
+}
+const struct fr_value_type fr_type_unwind_memory = {
+	"a size from 1M to 1G", "write it as 64M", .parse = parse_unwind_memory};
+
 /* Parses a size, and rounds it up until the number of pages is a power of two, because the kernel requires
    this for a kernel ring. */
 static int parse_buffer(const char *text, uint64_t *ret)

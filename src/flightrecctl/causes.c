@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 #include "base/loss.h"
 #include "source/cause.h"
+#include "unwind/results.h"
 
 #include <string.h>
 
@@ -66,5 +67,13 @@ const char *ctl_explain_loss(const char *name)
 	for (int i = 0; i < _FR_LOSS_MAX; i++)
 		if (!strcmp(name, fr_loss_name(i)))
 			return fr_loss_explain(i);
+	return "";
+}
+
+const char *ctl_explain_walk(const char *name)
+{
+	for (int i = 0; i < _FR_UNWIND_RESULTS; i++)
+		if (!strcmp(name, fr_unwind_result_name(i)))
+			return fr_unwind_result_explain(i);
 	return "";
 }

@@ -67,6 +67,34 @@ static void print_sideband(const cJSON *s)
 			ctl_string(s, "sideband.last_error"));
 }
 
+static double sum_members(const cJSON *object)
+{
+	const cJSON *item;
+	double ret = 0;
+
+	cJSON_ArrayForEach (item, object)
+		ret += cJSON_IsNumber(item) ? item->valuedouble : 0;
+	return ret;
+}
+
+static void print_stacks(const cJSON *s)
+{
+	const cJSON *walks = ctl_get(s, "unwind.walks"), *walk;
+	const double all = sum_members(walks);
+
+	ctl_field("Stacks", "%.0f unwound, %.1f %% of them whole; %.0f tables, %s of %s", all,
+		all > 0 ? 100 * ctl_number(walks, "whole") / all : 100, ctl_number(s, "unwind.tables"),
+		ctl_size(s, "unwind.memory"), ctl_size(s, "unwind.memory_max"));
+	cJSON_ArrayForEach (walk, walks) {
+		const char *advice = ctl_explain_walk(walk->string);
+
+		if (cJSON_IsNumber(walk) && walk->valuedouble > 0 && strcmp(walk->string, "whole") != 0 &&
+			(ctl.verbose || walk->valuedouble > all / 100))
+			ctl_field("", "%.0f %s%s%s", walk->valuedouble, walk->string, *advice ? ": " : "",
+				advice);
+	}
+}
+
 static void print_aux(const cJSON *s)
 {
 	ctl_field("AUX", "%.0f areas, %s; dumps copied %s in %.0f pauses of together %s, the longest %s",
@@ -151,16 +179,6 @@ static void print_notices(const cJSON *s)
 			ctl_field("Notice", "%s", notice->valuestring);
 }
 
-static double sum_members(const cJSON *object)
-{
-	const cJSON *item;
-	double ret = 0;
-
-	cJSON_ArrayForEach (item, object)
-		ret += cJSON_IsNumber(item) ? item->valuedouble : 0;
-	return ret;
-}
-
 static void add_event_row(struct ctl_table *t, const char *name, const char *cpu, const cJSON *o)
 {
 	const double samples = ctl_number(o, "samples"),
@@ -227,7 +245,7 @@ static void print_status(const cJSON *s)
 		const char *member;
 		void (*print)(const cJSON *s);
 	} sections[] = {{"", print_head}, {"ring", print_ring}, {"adopted", print_adopted},
-		{"sideband", print_sideband}, {"aux", print_aux}, {"", print_self}, {"dumps", print_dumps},
+		{"sideband", print_sideband}, {"unwind", print_stacks}, {"aux", print_aux}, {"", print_self}, {"dumps", print_dumps},
 		{"triggers", print_triggers}, {"notices", print_notices}, {"", print_events},
 		{"", print_losses}};
 

@@ -188,6 +188,8 @@ char *ctl_describe_process(const cJSON *cause); /* "mysqld[1234]", or "-" */
 char *ctl_describe_suppressed(const cJSON *reasons);
 /* Returns advice about the cause of loss NAME, or "" if NAME is unknown. */
 const char *ctl_explain_loss(const char *name);
+/* Does the same for the result of unwinding a stack ("no-table"). */
+const char *ctl_explain_walk(const char *name);
 
 /* --- copy.c: copies a dump to PATH; "-": to standard output --- */
 

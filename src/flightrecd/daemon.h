@@ -35,7 +35,9 @@
 #include "reporting/recent_dumps.h"
 #include "sideband/tracker.h"
 #include "trigger/triggers.h"
+#include "unwind/unwinder.h"
 
+#include <stdatomic.h>
 #include <systemd/sd-event.h>
 
 enum fr_stop {
@@ -92,6 +94,10 @@ struct fr_daemon {
 	struct fr_recorder *recorder;
 	struct fr_dumper *dumper;
 	struct fr_jit_open_files *jit_open_files;
+	/* NULL: no event has needed it yet, or it could not be started. Once it is started, it stays. The
+	   thread that opens events sets it. */
+	struct fr_unwinder *_Atomic unwinder;
+	struct fr_diag no_unwinder;	/* why it could not be started; under parts_lock */
 	struct fr_collector *collector; /* NULL: CacheObjects=no, or it could not be started */
 	struct fr_diag no_collector;	/* why the collector could not be started */
 	struct fr_frequency frequency;

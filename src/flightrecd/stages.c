@@ -6,17 +6,20 @@
 #include "config/saved.h"
 #include "dumper/destination.h"
 #include "flightrecd/ring_memory.h"
+#include "flightrecd/stacks.h"
 #include "trigger/arming.h"
 
 #include <errno.h>
 #include <string.h>
 
-struct fr_recording_config fr_daemon_recording_config(const struct fr_daemon *m)
+struct fr_recording_config fr_daemon_recording_config(struct fr_daemon *m)
 {
 	return (struct fr_recording_config){
 		.config = m->config,
 		.cpus = m->config->cpus,
 		.previous = m->recording.capture,
+		.unwinder = fr_daemon_unwinder,
+		.ctx = m,
 		.command_pid = m->recorded_pid,
 		.argc = m->argc,
 		.argv = m->argv,
@@ -70,6 +73,12 @@ static void on_sideband(void *ctx, const void *records, size_t len, uint64_t low
 	struct fr_daemon *m = ctx;
 
 	fr_jit_open_files_update(m->jit_open_files, records, len, low_watermark_ns);
+	fr_daemon_unwind_sideband(m, records, len);
+}
+
+static void on_sideband_round(void *ctx, uint64_t since_ns)
+{
+	fr_daemon_unwind_round(ctx, since_ns);
 }
 
 static void on_modules_changed(void *ctx)
@@ -134,6 +143,7 @@ static int open_tracker(struct fr_daemon *m, struct fr_diag *d)
 		.inject = on_inject,
 		.unfreeze = on_unfreeze,
 		.observe = on_sideband,
+		.observed = on_sideband_round,
 		.modules_changed = on_modules_changed,
 		.ctx = m,
 	};
@@ -181,6 +191,8 @@ size_t fr_daemon_own_tids(const struct fr_daemon *m, pid_t ret[static FR_OWN_TID
 	for (int i = 0; i < FR_ARMING_LANES; i++)
 		ret[n++] = fr_arming_tid(m->arming[i]);
 	ret[n++] = fr_worker_tid(m->change_worker);
+	if (atomic_load(&m->unwinder))
+		ret[n++] = fr_unwinder_tid(atomic_load(&m->unwinder));
 	if (m->collector)
 		ret[n++] = fr_collector_tid(m->collector);
 	return n;
@@ -349,6 +361,7 @@ static void close_parts(struct fr_daemon *m)
 	fr_lock_deinit(&m->freeze_lock);
 	fr_lock_deinit(&m->parts_lock);
 	fr_recording_close(&m->recording);
+	atomic_store(&m->unwinder, fr_unwinder_stop(atomic_load(&m->unwinder)));
 	fr_command_deinit(&m->command);
 	fr_frequency_deinit(&m->frequency);
 	memset(m->lost_before, 0, sizeof(m->lost_before));

@@ -14,11 +14,11 @@ int fr_stages_open(struct fr_daemon *daemon, fr_progress progress, struct fr_dia
 void fr_stages_close(struct fr_daemon *daemon);
 
 /* Sets RET to the thread ids of the daemon's own threads. Returns their number. */
-#define FR_OWN_TIDS_MAX 8
+#define FR_OWN_TIDS_MAX 9
 size_t fr_daemon_own_tids(const struct fr_daemon *daemon, pid_t ret[static FR_OWN_TIDS_MAX]);
 
 /* Returns how to open the events of the configuration in force. Its pointers are borrowed from the daemon. */
-struct fr_recording_config fr_daemon_recording_config(const struct fr_daemon *daemon);
+struct fr_recording_config fr_daemon_recording_config(struct fr_daemon *daemon);
 
 /* Returns the longest time between two rounds of the recorder. 0: the default of fr_recorder_start(). */
 unsigned fr_daemon_period_ms(const struct fr_daemon *daemon);

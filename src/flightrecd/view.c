@@ -16,6 +16,7 @@
 void fr_daemon_view(struct fr_daemon *m, struct fr_view *ret)
 {
 	const struct fr_loss_counters losses = fr_daemon_losses(m);
+	const struct fr_unwinder *u = atomic_load(&m->unwinder);
 
 	fr_thread_assert(FR_THREAD_MAIN);
 	*ret = (struct fr_view){
@@ -37,7 +38,8 @@ void fr_daemon_view(struct fr_daemon *m, struct fr_view *ret)
 		.objects_max_bytes = m->config->cache_bytes,
 		.threads = {{"main", getpid()}, {"recorder", fr_recorder_tid(m->recorder)},
 			{"tracker", fr_tracker_tid(m->tracker)}, {"dumper", fr_dumper_tid(m->dumper)},
-			{"collector", m->collector ? fr_collector_tid(m->collector) : 0}},
+			{"collector", m->collector ? fr_collector_tid(m->collector) : 0},
+			{"unwinder", u ? fr_unwinder_tid(u) : 0}},
 		.writer = m->recent_dumps.writer,
 		.last_dump = m->recent_dumps.last,
 		.refused = &m->refused,
@@ -56,6 +58,12 @@ void fr_daemon_view(struct fr_daemon *m, struct fr_view *ret)
 	fr_dumper_stats(m->dumper, &ret->dumper);
 	if (m->collector)
 		fr_collector_stats(m->collector, &ret->objects);
+	ret->unwinds = u != NULL;
+	if (u)
+		fr_unwinder_stats(u, &ret->unwind);
+	fr_lock(&m->parts_lock);
+	ret->no_unwinder = m->no_unwinder;
+	fr_unlock(&m->parts_lock);
 }
 
 cJSON *fr_daemon_status(struct fr_daemon *m)

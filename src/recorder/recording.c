@@ -33,6 +33,15 @@ static pid_t find_disturbed(void)
 	return pid;
 }
 
+static const struct fr_unwinder *find_unwinder(
+	const struct fr_recording_config *rc, const struct fr_event_list *events)
+{
+	for (size_t i = 0; i < events->n; i++)
+		if (events->items[i].unwind)
+			return rc->unwinder(rc->ctx);
+	return NULL;
+}
+
 static int open_capture(const struct fr_recording_config *rc, struct fr_recording *ret, struct fr_diag *d)
 {
 	const struct fr_config *c = rc->config;
@@ -49,7 +58,7 @@ static int open_capture(const struct fr_recording_config *rc, struct fr_recordin
 		.sideband_ring_bytes = c->sideband_buffer_bytes,
 		.aux_bytes = c->aux_buffer_bytes,
 		.previous = rc->previous,
-		.unwinder = rc->unwinder,
+		.unwinder = find_unwinder(rc, &ret->events),
 	};
 
 	if (c->kernel_build_ids == FR_BUILD_IDS_AUTO) {

@@ -8,6 +8,7 @@
 #include "base/loss.h"
 #include "reporting/openmetrics.h"
 #include "reporting/view.h"
+#include "unwind/results.h"
 
 #include <errno.h>
 #include <string.h>
@@ -154,6 +155,23 @@ static void add_aux(struct fr_openmetrics *o, const struct fr_view *v)
 		s.longest_gap_ns);
 }
 
+static void add_unwind(struct fr_openmetrics *o, const struct fr_view *v)
+{
+	const struct fr_unwinder_stats *s = &v->unwind;
+
+	fr_openmetrics_family(o, "flightrec_unwound_stacks", FR_METRIC_COUNTER, NULL,
+		"User stacks that were unwound by tables, by result.");
+	for (int i = 0; i < _FR_UNWIND_RESULTS; i++)
+		fr_openmetrics_u64(o, LABEL("result", fr_unwind_result_name(i)), s->walks[i]);
+	gauge(o, "flightrec_unwind_bytes", "bytes", "Memory of the tables and maps for unwinding.",
+		s->memory_bytes);
+	gauge(o, "flightrec_unwind_tables", NULL, "Files that have a table for unwinding.", s->tables);
+	counter(o, "flightrec_unwind_tables_made", "Tables that were made.", s->tables_made);
+	counter(o, "flightrec_unwind_tables_evicted",
+		"Tables that were removed to make room, because they were not needed for the longest time.",
+		s->tables_evicted);
+}
+
 static void add_dumps(struct fr_openmetrics *o, const struct fr_view *v)
 {
 	const struct {
@@ -280,6 +298,7 @@ int fr_metrics(const struct fr_view *v, struct fr_buf *ret)
 	add_losses(&o, v);
 	add_ring(&o, v);
 	add_sideband(&o, v);
+	add_unwind(&o, v);
 	add_aux(&o, v);
 	add_dumps(&o, v);
 	add_triggers(&o, v);

@@ -66,6 +66,9 @@ void fr_status_add_notices(const struct fr_view *v, cJSON *status)
 	if (v->no_collector->code)
 		fr_json_add_line(notices, "no copies of object files are kept: %s (%s)",
 			v->no_collector->what, v->no_collector->hint);
+	if (v->no_unwinder.code)
+		fr_json_add_line(notices, "%s%s%s", v->no_unwinder.what, v->no_unwinder.hint[0] ? ": " : "",
+			v->no_unwinder.hint);
 	if (v->disturbed_pid)
 		fr_json_add_line(notices,
 			"build-ids are read from files: the kernel's would have disturbed pid %d "

@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "reporting/losses.h"
 #include "reporting/view.h"
+#include "unwind/results.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -153,6 +154,25 @@ static void add_aux(const struct fr_view *v, cJSON *status)
 	add_seconds(o, "longest_look_s", s.longest_look_ns);
 }
 
+static void add_unwind(const struct fr_view *v, cJSON *status)
+{
+	const struct fr_unwinder_stats *s = &v->unwind;
+	cJSON *o, *walks;
+
+	if (!v->unwinds)
+		return;
+	o = cJSON_AddObjectToObject(status, "unwind");
+	walks = cJSON_AddObjectToObject(o, "walks");
+	for (int i = 0; i < _FR_UNWIND_RESULTS; i++)
+		cJSON_AddNumberToObject(walks, fr_unwind_result_name(i), (double)s->walks[i]);
+	FR_JSON_ADD_NUMBERS(o, {"frames", s->frames}, {"memory", s->memory_bytes},
+		{"memory_max", s->memory_max_bytes}, {"processes", s->processes}, {"objects", s->objects},
+		{"tables", s->tables}, {"tables_made", s->tables_made}, {"tables_evicted", s->tables_evicted},
+		{"tables_failed", s->tables_failed}, {"processes_dropped", s->processes_dropped},
+		{"queue_drops", s->queue_drops});
+	add_seconds(o, "tables_s", s->tables_ns);
+}
+
 static void add_self(const struct fr_view *v, cJSON *status)
 {
 	const struct fr_counter_snapshot *base = fr_rates_base(v->rates);
@@ -297,6 +317,7 @@ cJSON *fr_status(const struct fr_view *v)
 		cJSON_AddNumberToObject(losses, fr_loss_name(i), (double)v->lost[i]);
 	add_sideband(v, status);
 	add_aux(v, status);
+	add_unwind(v, status);
 	add_self(v, status);
 	add_frequency(v, status);
 	add_dumps(v, status);

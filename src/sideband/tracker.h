@@ -70,6 +70,8 @@ struct fr_tracker_config {
 	/* Gets all records of the auxiliary file soon after they were made, and the low watermark of the tail
 	   model. May be NULL. */
 	void (*observe)(void *ctx, const void *records, size_t len, uint64_t low_watermark_ns);
+	/* Called after observe(): it has got all side-band that is older than SINCE_NS. May be NULL. */
+	void (*observed)(void *ctx, uint64_t since_ns);
 	/* Called on the tracker thread when modules were loaded or unloaded. May be NULL. Side-band waits in
 	   the queues meanwhile, so the function may take some tenths of a second, but not more. */
 	void (*modules_changed)(void *ctx);

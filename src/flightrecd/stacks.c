@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "flightrecd/stacks.h"
+#include "base/log.h"
+
+#include <string.h>
+
+/* Keeps the reason why the unwinder does not run, and logs it if it is a new one. */
+static void report(struct fr_daemon *m, const struct fr_diag *d)
+{
+	const bool is_new = strcmp(m->no_unwinder.what, d->what) != 0;
+
+	fr_lock(&m->parts_lock);
+	m->no_unwinder = *d;
+	fr_unlock(&m->parts_lock);
+	if (is_new)
+		fr_log_diag(LOG_NOTICE, d, d->code);
+}
+
+const struct fr_unwinder *fr_daemon_unwinder(void *daemon)
+{
+	struct fr_daemon *m = daemon;
+	const struct fr_unwinder_config config = {.memory_bytes = m->config->unwind_memory_bytes};
+	struct fr_unwinder *u = atomic_load(&m->unwinder);
+	struct fr_diag d = {0};
+
+	if (u)
+		return u;
+	if (fr_unwinder_start(&config, &u, &d) < 0) {
+		fr_diag_prefix(&d, "user stacks are recorded by frame pointers, because they cannot be unwound");
+		report(m, &d);
+		return NULL;
+	}
+	report(m, &d);
+	atomic_store(&m->unwinder, u);
+	/* The unwinder learns the processes from a scan. At a start, the first scan is still to come. */
+	if (m->tracker)
+		fr_tracker_request_scan(m->tracker);
+	return u;
+}
+
+void fr_daemon_unwind_sideband(struct fr_daemon *m, const void *records, size_t len)
+{
+	struct fr_unwinder *u = atomic_load(&m->unwinder);
+
+	if (u)
+		fr_unwinder_update(u, records, len);
+}
+
+void fr_daemon_unwind_round(struct fr_daemon *m, uint64_t since_ns)
+{
+	struct fr_unwinder *u = atomic_load(&m->unwinder);
+
+	if (u)
+		fr_unwinder_end_round(u, since_ns);
+}

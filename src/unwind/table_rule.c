@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "unwind/table_rule.h"
+#include "unwind/machine.h"
+
+/* The instructions of __restore_rt say where the kernel has saved each register. All C libraries and the
+   kernel describe it alike, so the CFA is enough to recognize it. */
+static bool is_signal_frame(const struct cfi_cie *cie, const struct cfi_state *s)
+{
+	const struct cfi_value *cfa = &s->cfa;
+
+	return cie->is_signal && cfa->form == CFI_DEREFERENCE && cfa->reg == CFI_STACK_POINTER &&
+	       cfa->offset == CFI_SIGNAL_STACK_POINTER && cfa->add == 0 &&
+	       s->regs[CFI_SLOT_RETURN_ADDRESS].how == CFI_ELSEWHERE;
+}
+
+static int16_t saved_at(const struct cfi_register *r)
+{
+	if (r->how == CFI_UNSPECIFIED || r->how == CFI_SAME)
+		return FR_UNWIND_SAME;
+	if (r->how != CFI_AT_CFA || r->offset != (int16_t)r->offset || r->offset == FR_UNWIND_SAME)
+		return FR_UNWIND_LOST;
+	return (int16_t)r->offset;
+}
+
+static enum fr_unwind_kind kind_of(enum cfi_form form)
+{
+	switch (form) {
+	case CFI_REGISTER:
+		return FR_UNWIND_REGISTER;
+	case CFI_DEREFERENCE:
+		return FR_UNWIND_DEREFERENCE;
+	case CFI_PLT:
+		return FR_UNWIND_PLT;
+	default:
+		return FR_UNWIND_NONE;
+	}
+}
+
+bool unwind_rule_make(const struct cfi_cie *cie, const struct cfi_state *s, struct fr_unwind_rule *ret)
+{
+	const struct cfi_register *ra = &s->regs[CFI_SLOT_RETURN_ADDRESS];
+	enum fr_unwind_kind kind = kind_of((enum cfi_form)s->cfa.form);
+
+	memset(ret, 0, sizeof(*ret));
+	if (ra->how == CFI_UNDEFINED) {
+		ret->kind = FR_UNWIND_END;
+		return true;
+	}
+	if (is_signal_frame(cie, s)) {
+		ret->kind = FR_UNWIND_SIGNAL;
+		return true;
+	}
+	/* The stack pointer of the caller is the CFA, unless there is a rule that says otherwise. */
+	if (kind == FR_UNWIND_NONE || ra->how != CFI_AT_CFA || ra->offset != (int16_t)ra->offset ||
+		s->regs[CFI_SLOT_STACK_POINTER].how != CFI_UNSPECIFIED)
+		return false;
+	ret->kind = (uint8_t)kind;
+	ret->reg = s->cfa.reg;
+	ret->ra = (int16_t)ra->offset;
+	ret->cfa_offset = s->cfa.offset;
+	ret->add = s->cfa.add;
+	for (unsigned i = 0; i < FR_UNWIND_SAVED; i++)
+		ret->saved[i] = saved_at(&s->regs[i]);
+	return true;
+}
