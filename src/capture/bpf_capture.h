@@ -10,6 +10,8 @@
 #include "base/diag.h"
 #include "capture/event.h"
 
+#include <sys/types.h>
+
 struct fr_bpf_capture;
 struct fr_unwinder;
 

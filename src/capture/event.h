@@ -41,7 +41,7 @@ struct fr_event_defaults {
 };
 
 /* The two events of "offcpu" (src/bpf/sleep.bpf.c). */
-enum fr_off_cpu {
+enum fr_off_cpu_kind {
 	FR_OFF_CPU_NO,
 	FR_OFF_CPU_SLEEP, /* flightrec:offcpu: a task runs again */
 	FR_OFF_CPU_WAKER, /* flightrec:waker: a task has woken another one */
@@ -56,14 +56,14 @@ struct fr_event {
 	char *filter; /* the user's tracepoint filter, or NULL */
 	char *origin; /* "file:line" where the event is configured, for messages; or NULL */
 	bool overwrite;
-	bool unwind;		 /* call-graph=unwind: a BPF program makes the samples */
-	enum fr_off_cpu off_cpu; /* BPF programs make the samples; `attr` only describes them */
-	uint64_t threshold_ns;	 /* of off_cpu: the shortest time off the CPU that makes a sample */
-	bool system_wide_only;	 /* its PMU cannot count single tasks */
-	char *tracepoint;	 /* "system:name" of a tracepoint, even with name=; or NULL */
-	char *pmu;		 /* the name of its PMU in sysfs; NULL: it is not written as PMU/TERMS/ */
-	bool aux;		 /* its PMU writes AUX data (capture/aux.h); fr_capture_open() sets it */
-	char *cpus;		 /* a list of the CPUs on which the event's PMU counts; NULL: all CPUs */
+	bool unwind;		      /* call-graph=unwind: a BPF program makes the samples */
+	enum fr_off_cpu_kind off_cpu; /* BPF programs make the samples; `attr` only describes them */
+	uint64_t threshold_ns;	      /* of off_cpu: the shortest time off the CPU that makes a sample */
+	bool system_wide_only;	      /* its PMU cannot count single tasks */
+	char *tracepoint;	      /* "system:name" of a tracepoint, even with name=; or NULL */
+	char *pmu;  /* the name of its PMU in sysfs; NULL: it is not written as PMU/TERMS/ */
+	bool aux;   /* its PMU writes AUX data (capture/aux.h); fr_capture_open() sets it */
+	char *cpus; /* a list of the CPUs on which the event's PMU counts; NULL: all CPUs */
 };
 
 #define FR_EVENTS_MAX 8192

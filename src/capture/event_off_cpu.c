@@ -56,7 +56,7 @@ static bool has_off_cpu(const struct fr_event_list *list)
 	return false;
 }
 
-static int add(const struct fr_spec *s, const struct fr_term_values *v, enum fr_off_cpu which,
+static int add(const struct fr_spec *s, const struct fr_term_values *v, enum fr_off_cpu_kind which,
 	uint64_t threshold_ns, struct fr_event_list *list)
 {
 	static const char *const names[] = {"flightrec:offcpu", "flightrec:waker"};

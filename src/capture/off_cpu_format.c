@@ -6,7 +6,7 @@
 #include "perfdata/features.h"
 #include "perfdata/tracing_format.h"
 
-#include <stdio.h>
+#include <stddef.h>
 
 #define SYSTEM "flightrec"
 #define COMMON                                                                                               \
@@ -27,13 +27,15 @@ _Static_assert(IS_AT(fr_sleep_raw, waker_context, 8) && IS_AT(fr_sleep_raw, dura
 		       IS_AT(fr_sleep_raw, waker_pid, 36) && IS_AT(fr_sleep_raw, waker_comm, 44) &&
 		       IS_AT(fr_sleep_raw, state, 60) && sizeof(struct fr_sleep_raw) == 72,
 	"as the format says");
+_Static_assert(FR_SLEEP_TRACEPOINT == 65500 && FR_WAKER_TRACEPOINT == 65501, "as the formats say");
 _Static_assert(IS_AT(fr_waker_raw, context, 8) && IS_AT(fr_waker_raw, slept, 12) &&
 		       IS_AT(fr_waker_raw, woken_pid, 20) && IS_AT(fr_waker_raw, woken_comm, 28) &&
 		       sizeof(struct fr_waker_raw) == 48,
 	"as the format says");
 
 static const char sleep_format[] =
-	"name: offcpu\nID: %u\n" COMMON "\tfield:unsigned int waker_context;\toffset:8;\tsize:4;\tsigned:0;\n"
+	"name: offcpu\nID: 65500\n" COMMON
+	"\tfield:unsigned int waker_context;\toffset:8;\tsize:4;\tsigned:0;\n"
 	"\tfield:u64 duration;\toffset:12;\tsize:8;\tsigned:0;\n"
 	"\tfield:u64 blocked;\toffset:20;\tsize:8;\tsigned:0;\n"
 	"\tfield:u64 runqueue;\toffset:28;\tsize:8;\tsigned:0;\n"
@@ -42,36 +44,38 @@ static const char sleep_format[] =
 	"\tfield:char waker_comm[16];\toffset:44;\tsize:16;\tsigned:1;\n"
 	"\tfield:char state[8];\toffset:60;\tsize:8;\tsigned:1;\n"
 	"\n"
-	"print fmt: \"state=%%s duration=%%llu.%%06llums blocked=%%llu.%%06llums runqueue=%%llu.%%06llums "
-	"waker=%%s[%%d/%%d] waker_context=%%s\", REC->state, " MS("duration") ", " MS("blocked") ", " MS(
+	"print fmt: \"state=%s duration=%llu.%06llums blocked=%llu.%06llums runqueue=%llu.%06llums "
+	"waker=%s[%d/%d] waker_context=%s\", REC->state, " MS("duration") ", " MS("blocked") ", " MS(
 		"runqueue") ", REC->waker_comm, REC->waker_pid, REC->waker_tid, "
 			    "__print_symbolic(REC->waker_context, " CONTEXTS ")\n";
 
 static const char waker_format[] =
-	"name: waker\nID: %u\n" COMMON "\tfield:unsigned int context;\toffset:8;\tsize:4;\tsigned:0;\n"
+	"name: waker\nID: 65501\n" COMMON "\tfield:unsigned int context;\toffset:8;\tsize:4;\tsigned:0;\n"
 	"\tfield:u64 slept;\toffset:12;\tsize:8;\tsigned:0;\n"
 	"\tfield:int woken_pid;\toffset:20;\tsize:4;\tsigned:1;\n"
 	"\tfield:int woken_tid;\toffset:24;\tsize:4;\tsigned:1;\n"
 	"\tfield:char woken_comm[16];\toffset:28;\tsize:16;\tsigned:1;\n"
 	"\n"
-	"print fmt: \"woken=%%s[%%d/%%d] slept=%%llu.%%06llums context=%%s\", REC->woken_comm, "
+	"print fmt: \"woken=%s[%d/%d] slept=%llu.%06llums context=%s\", REC->woken_comm, "
 	"REC->woken_pid, REC->woken_tid, " MS("slept") ", __print_symbolic(REC->context, " CONTEXTS ")\n";
 
 int fr_capture_add_formats(const struct fr_capture *c, struct fr_session *s)
 {
-	char text[FR_MAX(sizeof(sleep_format), sizeof(waker_format)) + 16];
+	struct fr_buf *section = &s->features[FR_FEATURE_TRACING_DATA];
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < c->n_events; i++) {
-		const struct fr_event *e = &c->events[i];
-		const char *format = e->off_cpu == FR_OFF_CPU_SLEEP ? sleep_format : waker_format;
-		int n;
-
-		if (!e->off_cpu)
-			continue;
-		n = snprintf(text, sizeof(text), format, (unsigned)e->attr.config);
-		r = fr_tracing_data_add_format(
-			&s->features[FR_FEATURE_TRACING_DATA], SYSTEM, text, (size_t)n);
-	}
+	for (size_t i = 0; r == 0 && i < c->n_events; i++)
+		switch (c->events[i].off_cpu) {
+		case FR_OFF_CPU_SLEEP:
+			r = fr_tracing_data_add_format(
+				section, SYSTEM, sleep_format, sizeof(sleep_format) - 1);
+			break;
+		case FR_OFF_CPU_WAKER:
+			r = fr_tracing_data_add_format(
+				section, SYSTEM, waker_format, sizeof(waker_format) - 1);
+			break;
+		case FR_OFF_CPU_NO:
+			break;
+		}
 	return r;
 }
