@@ -6,6 +6,7 @@
 
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #define NICE 10
 #define LOOK_NS (200 * FR_NSEC_PER_MSEC)
