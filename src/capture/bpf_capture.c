@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "capture/bpf_capture.h"
+#include "base/capability.h"
 #include "base/cleanup.h"
 #include "bpf/capture.h"
 #include "capture/off_cpu.h"
@@ -10,8 +11,14 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <linux/capability.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+
+#ifndef CAP_PERFMON
+#define CAP_PERFMON 38
+#define CAP_BPF 39
+#endif
 
 struct fr_bpf_capture {
 	struct capture *programs;
@@ -88,6 +95,19 @@ static int load_off_cpu(struct fr_bpf_capture *b, const struct fr_bpf_capture_co
 	return fr_off_cpu_new(&config, &b->off_cpu, d);
 }
 
+static int explain(struct fr_diag *d, int code)
+{
+	const bool may = fr_has_capability(CAP_SYS_ADMIN) ||
+			 (fr_has_capability(CAP_BPF) && fr_has_capability(CAP_PERFMON));
+
+	if (code != -EPERM && code != -EACCES)
+		return fr_fail_errno(d, code, NULL, "cannot load the BPF programs that make samples");
+	return fr_fail(d, code,
+		may ? "check the kernel's lockdown, security modules, and seccomp filters (SystemCallFilter=)"
+		    : "run as root, or give CAP_BPF and CAP_PERFMON (AmbientCapabilities=)",
+		"not permitted to load the BPF programs that make samples");
+}
+
 int fr_bpf_capture_new(
 	const struct fr_bpf_capture_config *config, struct fr_bpf_capture **ret, struct fr_diag *d)
 {
@@ -105,7 +125,7 @@ int fr_bpf_capture_new(
 		r = load_off_cpu(b, config, d);
 	if (r < 0) {
 		fr_bpf_capture_free(b);
-		return fr_fail_errno(d, r, NULL, "cannot load the BPF programs that make samples");
+		return explain(d, r);
 	}
 	b->shared->wakeup_bytes = config->wakeup_bytes;
 	*ret = b;

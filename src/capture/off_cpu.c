@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "capture/off_cpu.h"
-#include "base/capability.h"
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "unwind/unwinder.h"
@@ -11,15 +10,11 @@
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <linux/capability.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/vfs.h>
 
-#ifndef CAP_BPF
-#define CAP_BPF 39
-#endif
 #define CGROUP2_MAGIC 0x63677270
 
 /* The table has room for this many times the threads that there are now. */
@@ -35,12 +30,10 @@ struct fr_off_cpu {
 
 static int explain(struct fr_diag *d, int code)
 {
-	if ((code == -EPERM || code == -EACCES) && !fr_has_capability(CAP_BPF) &&
-		!fr_has_capability(CAP_SYS_ADMIN))
-		return fr_fail_errno(d, code, "run as root, or give CAP_BPF and CAP_PERFMON",
-			"cannot load the BPF programs of the event offcpu");
+	if (code == -EPERM || code == -EACCES)
+		return code; /* the caller has the hint */
 	return fr_fail_errno(d, code,
-		"the event needs Linux 6.1 or later on x86-64, with BTF (CONFIG_DEBUG_INFO_BTF)",
+		"the event needs x86-64 and Linux 6.1 or later, with CONFIG_DEBUG_INFO_BTF",
 		"cannot load the BPF programs of the event offcpu");
 }
 
