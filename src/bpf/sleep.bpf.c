@@ -25,6 +25,7 @@ char LICENSE[] SEC("license") = "GPL";
 #define STEP 2477u	 /* between these slots; odd */
 #define WAKE_BYTES 4096u /* try_to_wake_up() is shorter */
 #define CPUS 8192u
+#define TOGETHER_NS 20000u
 
 /* Bits of task_struct.__state, and of the preempt count. */
 #define SLEEPS_INTERRUPTIBLE 0x1
@@ -174,7 +175,9 @@ static __always_inline int is_wanted(__u32 tgid)
 
 /*
  * During a reload, the programs of two captures share the table. The first program that sees a switch or a
- * waking sets its time and the second one uses this time, so that both make equal samples.
+ * waking sets its time and the second one uses this time, so that both make equal samples. The two run
+ * directly one after the other. If more time has passed, the programs have missed a switch: then out_ns is
+ * too old.
  */
 static __always_inline void leave(struct task_struct *prev, __u32 preempted, __u32 state, __u64 now)
 {
@@ -193,7 +196,7 @@ static __always_inline void leave(struct task_struct *prev, __u32 preempted, __u
 	}
 	if (!s)
 		s = add_sleep(prev->pid);
-	if (!s || s->in_ns < s->out_ns)
+	if (!s || (s->in_ns < s->out_ns && now - s->out_ns < TOGETHER_NS))
 		return;
 	s->state = state;
 	s->preempted = preempted;
@@ -305,7 +308,11 @@ static __always_inline void fill_sleep(struct fr_sleep_raw *raw, const struct fr
 	raw->state[1] = s->preempted ? '+' : 0;
 	if (raw->state[0] == 'R')
 		return;
-	/* A waker can come before the task has stopped running. */
+	/* A waker can come while the task is about to leave the CPU, with interrupts disabled. */
+	if (waking_ns + TOGETHER_NS < out_ns) {
+		raw->waker_context = FR_WAKER_UNKNOWN;
+		return;
+	}
 	if (waking_ns > out_ns && waking_ns - out_ns <= duration) {
 		raw->blocked = waking_ns - out_ns;
 		raw->runqueue = duration - raw->blocked;
@@ -367,6 +374,8 @@ static __always_inline void enter(struct task_struct *next, __u64 now)
 		return;
 	if (s->in_ns < s->out_ns)
 		s->in_ns = now;
+	else if (now - s->in_ns >= TOGETHER_NS)
+		return;
 	if (s->in_ns - s->out_ns >= threshold_ns)
 		begin_sleep_sample(next, s);
 }
@@ -400,21 +409,22 @@ int BPF_PROG(irq_work_entry)
 
 /* How many frames of a kernel stack belong to BPF and to the tracepoint. The program finds this out itself.
  */
-static __u32 skipped = 0;
+static volatile __u32 skipped = 0;
 
 /* Reads the kernel stack from try_to_wake_up() on. */
 static __always_inline long read_waker_stack(void *ctx, __u64 *to)
 {
 	const __u64 begin = (__u64)&try_to_wake_up;
-	long n = bpf_get_stack(ctx, to, FR_BPF_STACK_MAX * sizeof(__u64), skipped & BPF_F_SKIP_FIELD_MASK);
+	const __u32 skip = skipped & 15;
+	long n = bpf_get_stack(ctx, to, FR_BPF_STACK_MAX * sizeof(__u64), skip);
 
 	if (!begin || to[0] - begin < WAKE_BYTES)
 		return n;
-	for (__u32 i = 1; i < 12 && i * 8 < n; i++)
+	skipped = 0;
+	for (__u32 i = 1; !skip && i < 12 && i * 8 < n; i++)
 		if (to[i] - begin < WAKE_BYTES) {
-			skipped += i;
-			return bpf_get_stack(
-				ctx, to, FR_BPF_STACK_MAX * sizeof(__u64), skipped & BPF_F_SKIP_FIELD_MASK);
+			skipped = i;
+			return bpf_get_stack(ctx, to, FR_BPF_STACK_MAX * sizeof(__u64), i);
 		}
 	return n;
 }
