@@ -13,9 +13,11 @@
 struct fr_bpf_capture;
 struct fr_unwinder;
 
+struct bpf_object;
+
 struct fr_bpf_capture_config {
-	const struct fr_unwinder *unwinder;
-	const int *cpus; /* the CPUs that get a ring */
+	const struct fr_unwinder *unwinder; /* NULL: no event has `unwind` */
+	const int *cpus;		    /* the CPUs that get a ring */
 	size_t n_cpus;
 	size_t ring_bytes, wakeup_bytes;
 	int epoll_fd; /* gets the rings */
@@ -25,6 +27,10 @@ struct fr_bpf_capture_config {
 int fr_bpf_capture_new(
 	const struct fr_bpf_capture_config *config, struct fr_bpf_capture **ret, struct fr_diag *d);
 struct fr_bpf_capture *fr_bpf_capture_free(struct fr_bpf_capture *b);
+
+/* Lets the open but not yet loaded OBJECT use the rings, and the maps of the unwinder if there is one.
+   Returns 0 or a negative errno. */
+int fr_bpf_capture_share_maps(const struct fr_bpf_capture *b, struct bpf_object *object);
 
 /* Lets the program make the samples of the event E, which is open as FD with the id ID, and whose losses CELL
    counts. Returns 0; or a negative errno, with a message in D. */

@@ -7,6 +7,7 @@
  *           ring[FORWARD]    ◄── event A (mapped), event B (SET_OUTPUT), …
  *           ring[OVERWRITE]  ◄── event C/overwrite/
  *           BPF ring         ◄── a BPF program, for event E with call-graph=unwind (bpf_capture.h)
+ *                              or for tracepoint F (bpf_tracepoint.h)
  *           AUX area         ◄── event D of a PMU with AUX data: an area for each such event (aux_area.h)
  *   CPU 1   …
  *
@@ -226,12 +227,21 @@ static int open_events(struct fr_capture *c, const struct fr_target *t, struct f
 	for (size_t i = 0; r == 0 && i + 1 < c->n_events; i++) {
 		const size_t before = c->n_open + c->n_aux;
 
+		if (c->events[i].bpf)
+			continue;
 		r = open_event(c, t, i, d);
 		if (r == 0 && c->n_open + c->n_aux == before)
 			r = fr_fail(d, -ENODEV, "give other CPUs with -C",
 				"none of these CPUs counts event %s", c->events[i].name);
 	}
 	return r;
+}
+
+static int add_id(void *ctx, uint64_t id, uint32_t event, uint32_t cpu_index)
+{
+	struct fr_capture *c = ctx;
+
+	return fr_id_table_add(&c->ids, id, event * c->n_cpus + cpu_index);
 }
 
 static int index_ids(struct fr_capture *c)
@@ -241,6 +251,8 @@ static int index_ids(struct fr_capture *c)
 	for (size_t i = 0; r == 0 && i < c->n_open; i++)
 		r = fr_id_table_add(
 			&c->ids, c->open[i].id, c->open[i].event * c->n_cpus + c->open[i].cpu_index);
+	if (r == 0)
+		r = fr_bpf_tracepoints_foreach_id(c->tracepoints, add_id, c);
 	for (size_t i = 0; i < c->n_aux; i++) {
 		const struct fr_aux_view *v = &c->aux[i];
 
@@ -293,7 +305,68 @@ static int allocate_buffers(struct fr_capture *c, struct fr_target *t)
 	return c->look.copy && c->look.pieces ? 0 : -ENOMEM;
 }
 
-static int open_bpf(struct fr_capture *c, const struct fr_capture_config *config, struct fr_diag *d)
+/* Decides which tracepoints BPF programs record. Sets RET to the plans of these tracepoints. */
+static int plan_tracepoints(struct fr_capture *c, const struct fr_capture_config *config,
+	const struct fr_target *t, struct fr_bpf_plan **ret, size_t *ret_n, struct fr_diag *d)
+{
+	struct fr_bpf_plan *plans = calloc(c->n_events, sizeof(*plans));
+	size_t n = 0;
+	int r = 0;
+
+	if (!plans)
+		return -ENOMEM;
+	for (size_t i = 0; r >= 0 && i + 1 < c->n_events; i++) {
+		struct fr_event *e = &c->events[i];
+
+		r = n < FR_BPF_TRACEPOINTS_MAX ? fr_bpf_plan_event(e, config, t, &plans[n], d) : 0;
+		/* The kernel explains best what is wrong with a filter. */
+		if (r < 0 && e->filter && fr_filters_check(c, d) == 0)
+			(void)fr_bpf_plan_event(e, config, t, &plans[n], d);
+		fr_explain_origin(d, r, e);
+		e->bpf = r > 0;
+		e->unwind &= e->bpf || !e->tracepoint;
+		plans[n].event = (uint32_t)i;
+		n += e->bpf;
+	}
+	if (r < 0 || !n) {
+		free(plans);
+		return r < 0 ? r : 0;
+	}
+	*ret = plans;
+	*ret_n = n;
+	return 0;
+}
+
+/* Opens the tracepoints that BPF programs record. If this fails, perf records those that have no term. */
+static int open_tracepoints(
+	struct fr_capture *c, struct fr_bpf_plan *plans, size_t n, int cgroup_fd, struct fr_diag *d)
+{
+	const struct fr_bpf_tracepoints_config config = {
+		.events = c->events,
+		.n_events = c->n_events,
+		.cpus = c->cpus,
+		.n_cpus = c->n_cpus,
+		.n_sampled = c->n_sampled,
+		.cells = c->cells,
+		.unknown = &c->unknown,
+		.cgroup_fd = cgroup_fd,
+	};
+	int r = fr_bpf_tracepoints_new(&config, plans, n, c->bpf, &c->tracepoints, d);
+
+	if (r == 0)
+		return 0;
+	for (size_t i = 0; i < c->n_events; i++)
+		if (c->events[i].bpf && c->events[i].capture == FR_CAPTURE_BPF)
+			return r;
+	for (size_t i = 0; i < c->n_events; i++) {
+		c->events[i].unwind &= !c->events[i].bpf;
+		c->events[i].bpf = false;
+	}
+	return 0;
+}
+
+static int open_bpf(struct fr_capture *c, const struct fr_capture_config *config, const struct fr_target *t,
+	struct fr_diag *d)
 {
 	const size_t ring = c->ring_bytes[FR_RING_FORWARD];
 	const struct fr_bpf_capture_config bpf = {
@@ -305,10 +378,18 @@ static int open_bpf(struct fr_capture *c, const struct fr_capture_config *config
 		.epoll_fd = c->epoll_fd,
 	};
 
+	struct fr_bpf_plan *plans = NULL;
+	bool is_needed = false;
+	size_t n = 0;
+	int r = plan_tracepoints(c, config, t, &plans, &n, d);
+
 	for (size_t i = 0; i < c->n_events; i++)
-		if (c->events[i].unwind)
-			return fr_bpf_capture_new(&bpf, &c->bpf, d);
-	return 0;
+		is_needed |= c->events[i].unwind || c->events[i].bpf;
+	if (r == 0 && is_needed)
+		r = fr_bpf_capture_new(&bpf, &c->bpf, d);
+	if (r < 0)
+		free(plans);
+	return r < 0 || !plans ? r : open_tracepoints(c, plans, n, t->cgroup_fd, d);
 }
 
 /* A PMU of hardware traces (Arm SPE) can have a cpumask, and yet trace single tasks. */
@@ -340,7 +421,7 @@ static int capture_init(
 	if (r == 0)
 		r = check_target(c, config, d);
 	if (r == 0)
-		r = open_bpf(c, config, d);
+		r = open_bpf(c, config, t, d);
 	if (r == 0)
 		r = open_events(c, t, d);
 	if (r == 0)
@@ -400,6 +481,7 @@ struct fr_capture *fr_capture_free(struct fr_capture *c)
 			fr_ring_unmap(&c->rings[kind][i]);
 		free(c->rings[kind]);
 	}
+	fr_bpf_tracepoints_free(c->tracepoints);
 	fr_bpf_capture_free(c->bpf);
 	for (size_t i = 0; i < c->n_open; i++)
 		close(c->open[i].fd);

@@ -4,6 +4,7 @@
 /* Declarations that the files for opening, filters and counters share. Private to this folder. */
 
 #include "capture/bpf_capture.h"
+#include "capture/bpf_tracepoint.h"
 #include "capture/capture.h"
 #include "capture/perf_open.h"
 #include "capture/ring.h"
@@ -50,7 +51,9 @@ struct fr_capture {
 	struct fr_ring *rings[_FR_RING_MAX]; /* n_cpus each */
 	size_t ring_bytes[_FR_RING_MAX];
 	struct fr_bpf_capture *bpf; /* makes the samples of events with `unwind`; NULL: there are none */
-	struct fr_aux_view *aux;    /* of all AUX events */
+	struct fr_bpf_tracepoints
+		*tracepoints;	 /* makes the samples of events with `bpf`; NULL: there are none */
+	struct fr_aux_view *aux; /* of all AUX events */
 	size_t n_aux, aux_bytes;
 	const struct fr_capture *previous; /* only during fr_capture_open() */
 	struct fr_id_table ids;

@@ -8,9 +8,9 @@
  *   bpf-output
  *
  * Commas outside of slashes separate events. Terms are between slashes: period= freq= call-graph= stack-size=
- * max-stack= overwrite inherit name= config= config1= config2= and the terms of the PMU. Modifiers are u k h
- * G H I and p to ppp. Tracepoints and bpf-output record every occurrence, unless they have a term period or
- * freq.
+ * max-stack= capture= overwrite inherit name= config= config1= config2= and the terms of the PMU. Modifiers
+ * are u k h G H I and p to ppp. Tracepoints and bpf-output record every occurrence, unless they have a term
+ * period or freq.
  */
 
 #include "base/diag.h"
@@ -29,6 +29,13 @@ enum fr_call_graph {
 	FR_CALL_GRAPH_UNWIND,
 };
 
+/* The term capture=: how the samples of a tracepoint are made. */
+enum fr_capture_way {
+	FR_CAPTURE_AUTO, /* by a BPF program, where this costs less and gives the same */
+	FR_CAPTURE_PERF,
+	FR_CAPTURE_BPF,
+};
+
 /* The values for an event whose terms do not set them. */
 struct fr_event_defaults {
 	uint64_t frequency_hz; /* 0: 99 */
@@ -45,7 +52,9 @@ struct fr_event {
 	char *filter; /* the user's tracepoint filter, or NULL */
 	char *origin; /* "file:line" where the event is configured, for messages; or NULL */
 	bool overwrite;
-	bool unwind;	       /* call-graph=unwind: a BPF program makes the samples */
+	bool unwind; /* call-graph=unwind: a BPF program makes the samples */
+	enum fr_capture_way capture;
+	bool bpf;	       /* a tracepoint whose samples a BPF program makes; fr_capture_open() sets it */
 	bool system_wide_only; /* its PMU cannot count single tasks */
 	char *tracepoint;      /* "system:name" of a tracepoint, even with name=; or NULL */
 	char *pmu;	       /* the name of its PMU in sysfs; NULL: it is not written as PMU/TERMS/ */
