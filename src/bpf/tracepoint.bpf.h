@@ -9,6 +9,7 @@
 const volatile __u32 fr_event_of[_FR_BPF_TRACEPOINT_KINDS] = {
 	0}; /* the event of a raw tracepoint's program */
 const volatile _Bool fr_has_stack[_FR_BPF_TRACEPOINT_KINDS] = {0};
+const volatile _Bool fr_has_unwind = 0; /* there are tables for fr_walk_user() */
 const volatile _Bool fr_has_cgroup = 0;
 const volatile __u32 fr_n_cpus = 0; /* the number of possible CPUs */
 
@@ -244,7 +245,7 @@ static __always_inline __u32 fr_add_user_stack(struct fr_made *m, void *ctx, __u
 	__u64 *words = m->scratch->s.words;
 	long n;
 
-	if (m->tp->flags & FR_BPF_USER_FP) {
+	if (!fr_has_unwind || m->tp->flags & FR_BPF_USER_FP) {
 		n = bpf_get_stack(
 			ctx, &words[(at & 255) + 1], FR_BPF_STACK_MAX * sizeof(*words), BPF_F_USER_STACK);
 		n = n < 0 ? 0 : (n & 1023) / 8;
@@ -289,20 +290,27 @@ static __always_inline void fr_tracepoint_submit(const struct fr_made *m, __u32 
 		fr_count_lost(m);
 }
 
-/* Returns the address that perf gives to an event: the code of the tracepoint. */
-static __always_inline __u64 fr_tracepoint_ip(struct fr_made *m, void *ctx, int is_raw)
+/* Sets the address and the mode that perf gives to an event. */
+static __always_inline void fr_set_ip(struct fr_made *m, void *ctx, int is_raw)
 {
+	__u64 *words = m->scratch->s.words;
 	struct pt_regs___kernel *regs = 0;
 	__u64 ip = 0;
 
+	words[0] = PERF_RECORD_SAMPLE | (__u64)PERF_RECORD_MISC_KERNEL << 32;
 	if (is_raw) {
 		if (!m->tp->ip)
 			fr_find_frame(m->tp, ctx, m->scratch->frames);
-		return m->tp->ip;
+		ip = m->tp->ip;
+	} else if (m->tp->flags & FR_BPF_AT_USER) {
+		regs = (void *)bpf_task_pt_regs((void *)fr_current());
+		ip = regs->ip;
+		words[0] = PERF_RECORD_SAMPLE | (__u64)PERF_RECORD_MISC_USER << 32;
+	} else {
+		bpf_probe_read_kernel(&regs, sizeof(regs), ctx);
+		ip = BPF_CORE_READ(regs, ip);
 	}
-	bpf_probe_read_kernel(&regs, sizeof(regs), ctx);
-	bpf_probe_read_kernel(&ip, sizeof(ip), &regs->ip);
-	return ip;
+	words[2] = ip;
 }
 
 /* Applies the filter, and puts the record with RAW_BYTES bytes of raw data into the ring. KIND is a constant.
@@ -315,12 +323,11 @@ static __always_inline void fr_tracepoint_end(struct fr_made *m, void *ctx, __u3
 
 	if (!fr_passes_filter(m))
 		return;
-	words[0] = PERF_RECORD_SAMPLE | (__u64)PERF_RECORD_MISC_KERNEL << 32;
 	words[1] = m->tp->first_id + m->cpu;
 	words[3] = m->pid_tgid >> 32 | m->pid_tgid << 32;
 	words[4] = bpf_ktime_get_ns();
 	words[5] = m->cpu;
-	words[2] = fr_tracepoint_ip(m, ctx, is_raw);
+	fr_set_ip(m, ctx, is_raw);
 	if (fr_has_stack[kind]) {
 		n = fr_add_call_chain(m, ctx, is_raw);
 		FR_OPAQUE(n);

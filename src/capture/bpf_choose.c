@@ -91,14 +91,22 @@ static const char *find_format_obstacle(const struct fr_tracepoint_format *f)
 	return NULL;
 }
 
+static bool is_system_call(const struct fr_event *e)
+{
+	return !strncmp(e->tracepoint, "syscalls:", 9);
+}
+
 static void describe_stack(const struct fr_event *e, struct fr_bpf_tracepoint *ret)
 {
 	const struct perf_event_attr *a = &e->attr;
+	const bool at_user = is_system_call(e);
 
 	if (a->sample_type & PERF_SAMPLE_CALLCHAIN)
-		ret->flags = FR_BPF_CALLCHAIN | (a->exclude_callchain_kernel ? 0 : FR_BPF_KERNEL_STACK) |
+		ret->flags = FR_BPF_CALLCHAIN |
+			     (a->exclude_callchain_kernel || at_user ? 0 : FR_BPF_KERNEL_STACK) |
 			     (a->exclude_callchain_user ? 0 : FR_BPF_USER_STACK) |
 			     (e->unwind ? 0 : FR_BPF_USER_FP);
+	ret->flags |= at_user ? FR_BPF_AT_USER : 0;
 	ret->max_stack =
 		a->sample_max_stack ? FR_MIN(a->sample_max_stack, FR_BPF_STACK_MAX) : FR_BPF_STACK_MAX;
 }
@@ -122,7 +130,7 @@ static void describe_raw_data(const struct fr_tracepoint_format *f, struct fr_bp
    that interrupts it, so the event of the interrupt is lost; system calls are never in an interrupt. */
 static bool is_better(const struct fr_event *e, const struct fr_bpf_plan *p)
 {
-	return e->unwind || p->kind != FR_BPF_ANY_TRACEPOINT || !strncmp(e->tracepoint, "syscalls:", 9);
+	return e->unwind || p->kind != FR_BPF_ANY_TRACEPOINT || is_system_call(e);
 }
 
 static int plan_raw_data(const struct fr_event *e, struct fr_bpf_plan *ret, char *why, size_t why_size)

@@ -107,6 +107,7 @@ static void configure(struct fr_bpf_tracepoints *b, size_t nth, struct capture_t
 		is_used[p->kind] = true;
 		o->rodata->fr_event_of[p->kind] = (__u32)i;
 		o->rodata->fr_has_stack[p->kind] |= !!(p->entry.flags & FR_BPF_CALLCHAIN);
+		o->rodata->fr_has_unwind |= b->config.events[p->event].unwind;
 	}
 	for (unsigned k = 0; k < _FR_BPF_TRACEPOINT_KINDS; k++)
 		bpf_program__set_autoload(find_program(o, k), is_used[k]);

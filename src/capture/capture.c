@@ -351,13 +351,14 @@ static int open_tracepoints(
 		.unknown = &c->unknown,
 		.cgroup_fd = cgroup_fd,
 	};
-	int r = fr_bpf_tracepoints_new(&config, plans, n, c->bpf, &c->tracepoints, d);
+	bool is_required = false;
+	int r;
 
-	if (r == 0)
-		return 0;
 	for (size_t i = 0; i < c->n_events; i++)
-		if (c->events[i].bpf && c->events[i].capture == FR_CAPTURE_BPF)
-			return r;
+		is_required |= c->events[i].bpf && c->events[i].capture == FR_CAPTURE_BPF;
+	r = fr_bpf_tracepoints_new(&config, plans, n, c->bpf, &c->tracepoints, is_required ? d : NULL);
+	if (r == 0 || is_required)
+		return r;
 	for (size_t i = 0; i < c->n_events; i++) {
 		c->events[i].unwind &= !c->events[i].bpf;
 		c->events[i].bpf = false;
