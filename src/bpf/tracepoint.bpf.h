@@ -80,6 +80,14 @@ static __always_inline struct task_struct___tp *fr_current(void)
 	return (void *)bpf_get_current_task_btf();
 }
 
+static __always_inline int fr_is_own(const struct fr_made *m)
+{
+	for (int i = 0; i < FR_BPF_OWN_MAX; i++)
+		if (m->tp->own_tids[i] == (__u32)m->pid_tgid)
+			return 1;
+	return 0;
+}
+
 /* Begins the record of the event with the index EVENT. Returns whether the event is recorded now and here.
    KIND is a constant. */
 static __always_inline int fr_tracepoint_begin(struct fr_made *m, __u32 kind, __u32 event)
@@ -90,7 +98,7 @@ static __always_inline int fr_tracepoint_begin(struct fr_made *m, __u32 kind, __
 	if (!m->tp || !m->tp->is_enabled)
 		return 0;
 	m->pid_tgid = bpf_get_current_pid_tgid();
-	if (m->tp->own_tgid && m->pid_tgid >> 32 == m->tp->own_tgid)
+	if (m->tp->own_tgid && m->pid_tgid >> 32 == m->tp->own_tgid && fr_is_own(m))
 		return 0;
 	m->ring = bpf_map_lookup_elem(&fr_rings, &m->cpu);
 	if (!m->ring || (fr_has_cgroup && bpf_current_task_under_cgroup(&fr_cgroup, 0) != 1))

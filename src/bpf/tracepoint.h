@@ -44,6 +44,8 @@ struct fr_bpf_filter {
 	struct fr_bpf_predicate predicates[FR_BPF_PREDICATES_MAX];
 };
 
+#define FR_BPF_OWN_MAX 16
+
 struct fr_bpf_code {
 	fr_u64 start, end;
 };
@@ -52,7 +54,8 @@ struct fr_bpf_code {
 struct fr_bpf_tracepoint {
 	fr_u64 first_id; /* the id of the event on CPU n is first_id + n */
 	fr_u32 is_enabled;
-	fr_u32 own_tgid; /* the process that is not recorded; 0: none */
+	fr_u32 own_tgid; /* the recorder's process, whose threads own_tids are not recorded; 0: none */
+	fr_u32 own_tids[FR_BPF_OWN_MAX];
 	fr_u32 flags;	 /* FR_BPF_CALLCHAIN … */
 	fr_u32 max_stack;
 	fr_u32 type;	      /* common_type and common_flags, as they are in the raw data */

@@ -312,10 +312,15 @@ int fr_bpf_tracepoints_foreach_id(const struct fr_bpf_tracepoints *b, fr_bpf_id_
 	return r < 0 ? r : 0;
 }
 
-void fr_bpf_tracepoints_exclude_self(struct fr_bpf_tracepoints *b)
+int fr_bpf_tracepoints_exclude(struct fr_bpf_tracepoints *b, const pid_t *tids, size_t n)
 {
-	for (size_t i = 0; b && i < b->n; i++)
+	if (n > FR_BPF_OWN_MAX)
+		return -E2BIG;
+	for (size_t i = 0; b && n && i < b->n; i++) {
+		memcpy(b->table[i].own_tids, tids, n * sizeof(*tids));
 		b->table[i].own_tgid = (uint32_t)getpid();
+	}
+	return 0;
 }
 
 void fr_bpf_tracepoints_enable(struct fr_bpf_tracepoints *b, bool enable)

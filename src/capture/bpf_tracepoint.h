@@ -53,8 +53,8 @@ struct fr_bpf_tracepoints *fr_bpf_tracepoints_free(struct fr_bpf_tracepoints *b)
 typedef int (*fr_bpf_id_fn)(void *ctx, uint64_t id, uint32_t event, uint32_t cpu_index);
 int fr_bpf_tracepoints_foreach_id(const struct fr_bpf_tracepoints *b, fr_bpf_id_fn fn, void *ctx);
 
-/* Makes no records of this process any more. */
-void fr_bpf_tracepoints_exclude_self(struct fr_bpf_tracepoints *b);
+/* Makes no records of the N threads TIDS of this process. Returns 0, or -E2BIG if there are too many. */
+int fr_bpf_tracepoints_exclude(struct fr_bpf_tracepoints *b, const pid_t *tids, size_t n);
 void fr_bpf_tracepoints_enable(struct fr_bpf_tracepoints *b, bool enable);
 /* Counts the losses. At most once a second, makes a system call for each program. Recorder thread. */
 void fr_bpf_tracepoints_count_lost(struct fr_bpf_tracepoints *b);
