@@ -305,6 +305,17 @@ static int allocate_buffers(struct fr_capture *c, struct fr_target *t)
 	return c->look.copy && c->look.pieces ? 0 : -ENOMEM;
 }
 
+/* Explains why no program records the event E, although its term asks for one. The kernel explains best what
+   is wrong with a filter. */
+static int explain_no_program(const struct fr_capture *c, const struct fr_event *e,
+	const struct fr_capture_config *config, const struct fr_target *t, struct fr_diag *d)
+{
+	struct fr_bpf_plan unused;
+	int r = e->filter ? fr_filters_check(c, d) : 0;
+
+	return r < 0 ? r : fr_explain_origin(d, fr_bpf_plan_event(e, config, t, &unused, d), e);
+}
+
 /* Decides which tracepoints BPF programs record. Sets RET to the plans of these tracepoints. */
 static int plan_tracepoints(struct fr_capture *c, const struct fr_capture_config *config,
 	const struct fr_target *t, struct fr_bpf_plan **ret, size_t *ret_n, struct fr_diag *d)
@@ -318,11 +329,9 @@ static int plan_tracepoints(struct fr_capture *c, const struct fr_capture_config
 	for (size_t i = 0; r >= 0 && i + 1 < c->n_events; i++) {
 		struct fr_event *e = &c->events[i];
 
-		r = n < FR_BPF_TRACEPOINTS_MAX ? fr_bpf_plan_event(e, config, t, &plans[n], d) : 0;
-		/* The kernel explains best what is wrong with a filter. */
-		if (r < 0 && e->filter && fr_filters_check(c, d) == 0)
-			(void)fr_bpf_plan_event(e, config, t, &plans[n], d);
-		fr_explain_origin(d, r, e);
+		r = n < FR_BPF_TRACEPOINTS_MAX ? fr_bpf_plan_event(e, config, t, &plans[n], NULL) : 0;
+		if (r < 0)
+			r = explain_no_program(c, e, config, t, d);
 		e->bpf = r > 0;
 		e->unwind &= e->bpf || !e->tracepoint;
 		plans[n].event = (uint32_t)i;
