@@ -62,11 +62,11 @@ static int load(struct fr_unwind_kernel *k, struct fr_diag *d)
 {
 	int r;
 
+	if (!is_capable())
+		return explain(-EPERM, "load", d); /* libbpf would print a message */
 	if (access(BTF_PATH, R_OK) < 0)
 		return fr_fail(d, -EOPNOTSUPP, "use a kernel with CONFIG_DEBUG_INFO_BTF, or frame pointers",
 			"user stacks cannot be unwound: this kernel has no " BTF_PATH);
-	if (!is_capable())
-		return explain(-EPERM, "load", d); /* libbpf would print a message */
 	k->skeleton = unwind_maps__open();
 	if (!k->skeleton)
 		return fr_fail_errno(d, -errno, NULL, "cannot open the BPF programs of the unwinder");

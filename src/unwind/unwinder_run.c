@@ -136,6 +136,8 @@ static void look(struct fr_unwinder *u)
 		u->look_ns = 0; /* go on after the round */
 		return;
 	}
+	/* An object that waits for room gets it when another one is not needed for one look. */
+	is_busy = is_busy || fr_unwind_objects_most_wanted(u->objects, UINT64_MAX);
 	u->look_ns = fr_monotonic_ns() + (is_busy ? LOOK_NS : LOOK_IDLE_NS);
 }
 
