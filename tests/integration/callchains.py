@@ -18,7 +18,7 @@ from harness import environment, run, start
 
 KERNEL = 1 << 63
 HEADER = re.compile(r"^\s*(?P<comm>\S.*?|)\s+(?P<pid>-?\d+)/(?P<tid>-?\d+)\s+(?P<sec>\d+)\.(?P<ns>\d{9}):\s+(?P<event>\S.*?):(?:\s*|\s+[0-9a-f]+ .*)$")
-FRAME = re.compile(r"^\t\s*([0-9a-f]+) (.*) \((.*)\)$")
+FRAME = re.compile(r"^\t\s*([0-9a-f]+) (.*) \(((?:[^()]|\(deleted\))*)\)$")
 
 # "frames" has only the user frames, the innermost first. "kernel" is the number of kernel frames.
 Stack = namedtuple("Stack", "comm pid tid ns event frames kernel")
