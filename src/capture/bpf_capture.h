@@ -10,12 +10,23 @@
 #include "base/diag.h"
 #include "capture/event.h"
 
+#include <sys/types.h>
+
 struct fr_bpf_capture;
 struct fr_unwinder;
 
+struct bpf_object;
+
 struct fr_bpf_capture_config {
-	const struct fr_unwinder *unwinder;
-	const int *cpus; /* the CPUs that get a ring */
+	const struct fr_unwinder *unwinder; /* NULL: no event has `unwind` */
+	/* The event offcpu, or NULL: its threshold, and the tasks (off_cpu.h). */
+	const struct fr_event *off_cpu;
+	const pid_t *pids;
+	size_t n_pids;
+	bool enable_on_exec;
+	int cgroup_fd;
+	const struct fr_bpf_capture *previous; /* a capture whose sleeps are still to be recorded; or NULL */
+	const int *cpus;		       /* the CPUs that get a ring */
 	size_t n_cpus;
 	size_t ring_bytes, wakeup_bytes;
 	int epoll_fd; /* gets the rings */
@@ -26,10 +37,23 @@ int fr_bpf_capture_new(
 	const struct fr_bpf_capture_config *config, struct fr_bpf_capture **ret, struct fr_diag *d);
 struct fr_bpf_capture *fr_bpf_capture_free(struct fr_bpf_capture *b);
 
+/* Lets the open but not yet loaded OBJECT use the rings, and the maps of the unwinder if there is one.
+   Returns 0 or a negative errno. */
+int fr_bpf_capture_share_maps(const struct fr_bpf_capture *b, struct bpf_object *object);
+
 /* Lets the program make the samples of the event E, which is open as FD with the id ID, and whose losses CELL
    counts. Returns 0; or a negative errno, with a message in D. */
 int fr_bpf_capture_add(struct fr_bpf_capture *b, const struct fr_event *e, int fd, uint64_t id,
 	struct fr_counter_cell *cell, struct fr_diag *d);
+
+/* Does the same for an event of offcpu on CPU. */
+int fr_bpf_capture_add_off_cpu(struct fr_bpf_capture *b, const struct fr_event *e, int cpu, uint64_t id,
+	struct fr_counter_cell *cell, struct fr_diag *d);
+
+/* These functions change the programs of offcpu, if B has them; B may be NULL. Any thread. */
+void fr_bpf_capture_enable(struct fr_bpf_capture *b);
+void fr_bpf_capture_disable(struct fr_bpf_capture *b);
+void fr_bpf_capture_set_threshold(struct fr_bpf_capture *b, uint64_t ns);
 
 /* Drains the rings, and counts the losses. OWNER counts records that are not valid. Returns the number of
    bytes. Recorder thread. */
