@@ -99,7 +99,11 @@ def sqlite(place):
 
 
 def redis(place):
-    return ["redis-server", "--port", "0", "--unixsocket", place.directory / "redis", "--save", "", "--dir", place.directory]
+    """The package redis-server would start a service. The same program is in redis-tools, and acts by its name."""
+    server = place.directory / "redis-server"
+    if not server.exists():
+        server.symlink_to("/usr/bin/redis-check-rdb")
+    return [server, "--port", "0", "--unixsocket", place.directory / "redis", "--save", "", "--dir", place.directory]
 
 
 def go(place):
@@ -146,7 +150,8 @@ class Running:
         return all(p.poll() is None for p in self.processes)
 
     def pids(self):
-        """Returns the processes of the program that exist now, without those of another name that it needs."""
+        """Returns the processes of the program that exist now, without those of another name that it needs. Returns nothing for
+        a program whose processes are short."""
         found = set()
         for path in Path("/proc").glob("[0-9]*"):
             try:

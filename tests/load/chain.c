@@ -132,7 +132,7 @@ CHAIN_FRAME static uint64_t chain_fork(uint64_t x)
 	if (pid < 0)
 		err(EXIT_FAILURE, "fork");
 	if (pid == 0)
-		_exit(chain_forked(x) == 0);
+		_exit(chain_forked(x) ? EXIT_SUCCESS : EXIT_FAILURE);
 	if (waitpid(pid, &status, 0) < 0 || status)
 		errx(EXIT_FAILURE, "the child failed");
 	return x;
