@@ -139,8 +139,8 @@ class Running:
         if name == "redis":
             socket = place.directory / "redis"
             harness.until("socket of redis", socket.exists)
-            self.processes.append(harness.start(*NICE, "redis-benchmark", "-s", socket, "-n", 10**9, "-P", 16, "-t", "set,lpush,zadd",
-                                                "-r", 100000, start_new_session=True, **quiet))
+            self.processes.append(harness.start(*NICE, "redis-benchmark", "-s", socket, "-n", 10**9, "-P", 16, "-t",
+                                                "set,lpush,zadd", "-r", 100000, start_new_session=True, **quiet))
 
     @property
     def pid(self):

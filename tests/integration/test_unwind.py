@@ -18,7 +18,8 @@ from harness import Daemon, finish_load, program, start
 
 HOW = os.environ.get("FLIGHTREC_STACKS", "unwind")
 KINDS = {"pie": "frtest-chain", "fixed": "frtest-chain-fixed", "static-pie": "frtest-chain-static"}
-VARIANTS = ("call", "altstack", "lazy", "deep", "vdso", "system", "jit", "alloca", "realign", "jump", "hop", "thread", "fork", "exec")
+VARIANTS = ("call", "altstack", "lazy", "deep", "vdso", "system", "jit", "alloca", "realign", "jump", "hop", "thread", "fork",
+            "exec")
 CASES = [(kind, variant) for kind in KINDS for variant in VARIANTS if (kind, variant) != ("static-pie", "lazy")]
 SECONDS = 7
 # The recorder learns within a second from side-band which maps a new process has, and then makes the tables.
@@ -35,8 +36,8 @@ class Chains:
 
     def __init__(self, directory):
         self.said, self.stacks = {}, {}
-        daemon = Daemon(directory / "state", "-F", "499", "-e", f"cpu-clock/call-graph={HOW}/", "-e", "task-clock/call-graph=fp,freq=99/",
-                        "-m", "8M", "-M", "512M")
+        daemon = Daemon(directory / "state", "-F", "499", "-e", f"cpu-clock/call-graph={HOW}/", "-e",
+                        "task-clock/call-graph=fp,freq=99/", "-m", "8M", "-M", "512M")
         daemon.directory.mkdir()
         try:
             daemon.start()
