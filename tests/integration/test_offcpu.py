@@ -3,6 +3,7 @@
 truth: frtest-incident prints each time that a thread did not run."""
 import os
 import re
+import shutil
 from collections import Counter, defaultdict
 
 import pytest
@@ -164,13 +165,15 @@ def test_a_command(recorder):
 def test_a_reload_records_each_sleep_once(recorder, tmp_path):
     conf = tmp_path / "flightrecd.conf"
     d = recorder("--config", quiet_config(conf, "[Recorder]\nEvents=offcpu\n"))
-    sleeper = start("sh", "-c", "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 0.2; done")
+    nap = tmp_path / "frtest-nap"  # a name that no other process has
+    nap.symlink_to(shutil.which("sleep"))
+    sleeper = start("sh", "-c", f"for i in 1 2 3 4 5 6 7 8 9 10 11 12; do {nap} 0.2; done")
     for n in range(4):
         quiet_config(conf, f"[Recorder]\nEvents=offcpu/max-stack={20 + n}/\n")
         assert d.ctl("reload").code == 0
     assert sleeper.wait() == 0
     found, _ = samples_of(d.dump_by_control())
-    sleeps = [s for s in found if s.comm == "sleep" and 199 < ms(s)]
+    sleeps = [s for s in found if s.comm == "frtest-nap" and 199 < ms(s)]
     assert len(sleeps) == 12 and len({s.tid for s in sleeps}) == 12, [(s.tid, ms(s)) for s in sleeps]
 
 
