@@ -19,6 +19,8 @@ enum {
 	FR_BPF_CALLCHAIN = 2,	 /* samples have PERF_SAMPLE_CALLCHAIN */
 	FR_BPF_KERNEL_STACK = 4, /* the call chain has the kernel's part */
 	FR_BPF_USER_STACK = 8,	 /* the call chain has the user's part */
+	FR_BPF_AT_USER = 32,	 /* tracepoints: perf gives them the address of the user's code */
+	FR_BPF_USER_FP = 16,	 /* tracepoints: the user's part comes from frame pointers, not from tables */
 };
 /* The number of events times CPUs that BPF programs can record. */
 #define FR_BPF_EVENTS_MAX 4096u

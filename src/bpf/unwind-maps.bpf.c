@@ -101,6 +101,7 @@ static __always_inline fr_unwind_at find_process(struct fr_unwind_shared *shared
 {
 	const __u32 hash = fr_unwind_hash(pid);
 
+#pragma unroll
 	for (__u32 i = 0; i < FR_UNWIND_PROBES; i++) {
 		const __u64 slot = *(volatile __u64 *)slot_at(shared, hash, i);
 
@@ -120,19 +121,23 @@ static __always_inline void set_process(struct fr_unwind_shared *shared, __u32 p
 {
 	const __u64 mine = at ? (__u64)at << 32 | pid : 0;
 	const __u32 hash = fr_unwind_hash(pid);
+	__u32 probe = FR_UNWIND_PROBES;
+	__u64 old = 0;
 
+#pragma unroll
 	for (__u32 i = 0; i < FR_UNWIND_PROBES; i++) {
 		const __u64 slot = *(volatile __u64 *)slot_at(shared, hash, i);
 
 		if ((__u32)slot == pid) {
-			__sync_val_compare_and_swap(slot_at(shared, hash, i), slot, mine);
-			return;
+			probe = i;
+			old = slot;
+			break;
 		}
+		if (!slot && probe == FR_UNWIND_PROBES)
+			probe = i;
 	}
-	for (__u32 i = 0; mine && i < FR_UNWIND_PROBES; i++)
-		if (!*(volatile __u64 *)slot_at(shared, hash, i) &&
-			!__sync_val_compare_and_swap(slot_at(shared, hash, i), 0, mine))
-			return;
+	if (probe < FR_UNWIND_PROBES)
+		__sync_val_compare_and_swap(slot_at(shared, hash, probe), old, mine);
 }
 
 /* Runs before the new process does. */

@@ -22,8 +22,9 @@
 
 struct fr_bpf_capture {
 	struct capture *programs;
-	struct fr_off_cpu *off_cpu;   /* NULL: the event offcpu is not recorded */
-	uint64_t untracked;	      /* of off_cpu: how many were counted */
+	struct fr_off_cpu *off_cpu; /* NULL: the event offcpu is not recorded */
+	uint64_t untracked;	    /* of off_cpu: how many were counted */
+	const struct fr_unwinder *unwinder;
 	struct fr_bpf_shared *shared; /* mapped */
 	struct fr_bpf_ring *rings;
 	size_t n_rings;
@@ -40,6 +41,30 @@ static size_t shared_bytes(void)
 	return FR_ALIGN_UP(sizeof(struct fr_bpf_shared), (size_t)sysconf(_SC_PAGESIZE));
 }
 
+/* Without an unwinder, only the maps of the rings are needed. */
+static int share_unwinder(const struct fr_unwinder *unwinder, struct bpf_object *object)
+{
+	static const char *const maps[] = {"fr_unwind_chunks", "fr_unwind_shared", "fr_unwind_counters"};
+	int r = 0;
+
+	if (unwinder)
+		return fr_unwinder_share_maps(unwinder, object);
+	for (size_t i = 0; r == 0 && i < FR_ARRAY_SIZE(maps); i++)
+		r = bpf_map__set_autocreate(bpf_object__find_map_by_name(object, maps[i]), false);
+	return r;
+}
+
+int fr_bpf_capture_share_maps(const struct fr_bpf_capture *b, struct bpf_object *object)
+{
+	int r = bpf_map__reuse_fd(
+		bpf_object__find_map_by_name(object, "fr_rings"), bpf_map__fd(b->programs->maps.fr_rings));
+
+	if (r == 0)
+		r = bpf_map__reuse_fd(bpf_object__find_map_by_name(object, "fr_bpf_shared"),
+			bpf_map__fd(b->programs->maps.fr_bpf_shared));
+	return r == 0 ? share_unwinder(b->unwinder, object) : r;
+}
+
 static int load(struct fr_bpf_capture *b, const struct fr_unwinder *unwinder)
 {
 	void *p;
@@ -49,8 +74,10 @@ static int load(struct fr_bpf_capture *b, const struct fr_unwinder *unwinder)
 	if (!b->programs)
 		return -errno;
 	r = bpf_map__set_max_entries(b->programs->maps.fr_rings, (__u32)libbpf_num_possible_cpus());
+	if (r == 0)
+		r = bpf_program__set_autoload(b->programs->progs.sample, unwinder != NULL);
 	if (r == 0 && unwinder)
-		r = fr_unwinder_share_maps(unwinder, b->programs->obj);
+		r = share_unwinder(unwinder, b->programs->obj);
 	if (r == 0)
 		r = capture__load(b->programs);
 	if (r < 0)
@@ -116,6 +143,7 @@ int fr_bpf_capture_new(
 
 	if (!b)
 		return -ENOMEM;
+	b->unwinder = config->unwinder;
 	b->rings = calloc(config->n_cpus, sizeof(*b->rings));
 	b->opened = calloc(FR_BPF_EVENTS_MAX, sizeof(*b->opened));
 	r = b->rings && b->opened ? load(b, config->unwinder) : -ENOMEM;

@@ -15,8 +15,10 @@
 struct fr_bpf_capture;
 struct fr_unwinder;
 
+struct bpf_object;
+
 struct fr_bpf_capture_config {
-	const struct fr_unwinder *unwinder; /* NULL: there is none here; then only offcpu can be recorded */
+	const struct fr_unwinder *unwinder; /* NULL: no event has `unwind` */
 	/* The event offcpu, or NULL: its threshold, and the tasks (off_cpu.h). */
 	const struct fr_event *off_cpu;
 	const pid_t *pids;
@@ -34,6 +36,10 @@ struct fr_bpf_capture_config {
 int fr_bpf_capture_new(
 	const struct fr_bpf_capture_config *config, struct fr_bpf_capture **ret, struct fr_diag *d);
 struct fr_bpf_capture *fr_bpf_capture_free(struct fr_bpf_capture *b);
+
+/* Lets the open but not yet loaded OBJECT use the rings, and the maps of the unwinder if there is one.
+   Returns 0 or a negative errno. */
+int fr_bpf_capture_share_maps(const struct fr_bpf_capture *b, struct bpf_object *object);
 
 /* Lets the program make the samples of the event E, which is open as FD with the id ID, and whose losses CELL
    counts. Returns 0; or a negative errno, with a message in D. */

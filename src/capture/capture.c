@@ -6,8 +6,8 @@
  *   CPU 0   ring[SIDEBAND]   ◄── dummy
  *           ring[FORWARD]    ◄── event A (mapped), event B (SET_OUTPUT), …
  *           ring[OVERWRITE]  ◄── event C/overwrite/
- *           BPF ring         ◄── BPF programs, for event E with call-graph=unwind, and for offcpu
- *                                (bpf_capture.h)
+ *           BPF ring         ◄── BPF programs, for event E with call-graph=unwind, for offcpu, and for
+ *                                tracepoints (bpf_open.c)
  *           AUX area         ◄── event D of a PMU with AUX data: an area for each such event (aux_area.h)
  *   CPU 1   …
  *
@@ -27,10 +27,6 @@
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 
-/* The most bytes that a ring collects before it wakes the recorder. Records that are drained soon are still
-   in the caches of the CPU. The rest of a large ring is filled only when the recorder gets no CPU for some
-   time. */
-#define WAKEUP_MAX ((size_t)1 << 20)
 #define FDS_SPARE 1024 /* descriptors for other files of the program, mostly perf maps of run-time code */
 
 static enum fr_ring_kind kind_of(const struct fr_capture *c, size_t event)
@@ -94,7 +90,7 @@ static int copy_events(struct fr_capture *c, const struct fr_capture_config *con
 		c->events[i].unwind &= config->unwinder != NULL;
 		ring = c->ring_bytes[kind_of(c, i)];
 		a->watermark = 1;
-		a->wakeup_watermark = c->events[i].overwrite ? ring : FR_MIN(ring / 4, WAKEUP_MAX);
+		a->wakeup_watermark = c->events[i].overwrite ? ring : FR_MIN(ring / 4, FR_WAKEUP_MAX);
 		a->inherit &= config->n_pids > 0;
 		a->enable_on_exec =
 			i < list->n && config->enable_on_exec && config->n_pids && !c->events[i].off_cpu;
@@ -254,12 +250,21 @@ static int open_events(struct fr_capture *c, const struct fr_target *t, struct f
 	for (size_t i = 0; r == 0 && i + 1 < c->n_events; i++) {
 		const size_t before = c->n_open + c->n_aux;
 
+		if (c->events[i].bpf)
+			continue;
 		r = open_event(c, t, i, d);
 		if (r == 0 && c->n_open + c->n_aux == before)
 			r = fr_fail(d, -ENODEV, "give other CPUs with -C",
 				"none of these CPUs counts event %s", c->events[i].name);
 	}
 	return r;
+}
+
+static int add_id(void *ctx, uint64_t id, uint32_t event, uint32_t cpu_index)
+{
+	struct fr_capture *c = ctx;
+
+	return fr_id_table_add(&c->ids, id, event * c->n_cpus + cpu_index);
 }
 
 static int index_ids(struct fr_capture *c)
@@ -269,6 +274,8 @@ static int index_ids(struct fr_capture *c)
 	for (size_t i = 0; r == 0 && i < c->n_open; i++)
 		r = fr_id_table_add(
 			&c->ids, c->open[i].id, c->open[i].event * c->n_cpus + c->open[i].cpu_index);
+	if (r == 0)
+		r = fr_bpf_tracepoints_foreach_id(c->tracepoints, add_id, c);
 	for (size_t i = 0; i < c->n_aux; i++) {
 		const struct fr_aux_view *v = &c->aux[i];
 
@@ -321,33 +328,6 @@ static int allocate_buffers(struct fr_capture *c, struct fr_target *t)
 	return c->look.copy && c->look.pieces ? 0 : -ENOMEM;
 }
 
-static int open_bpf(struct fr_capture *c, const struct fr_capture_config *config, const struct fr_target *t,
-	struct fr_diag *d)
-{
-	const size_t ring = c->ring_bytes[FR_RING_FORWARD];
-	struct fr_bpf_capture_config bpf = {
-		.unwinder = config->unwinder,
-		.cpus = c->cpus,
-		.n_cpus = c->n_sampled,
-		.ring_bytes = ring,
-		.wakeup_bytes = FR_MIN(ring / 4, WAKEUP_MAX),
-		.epoll_fd = c->epoll_fd,
-		.pids = config->pids,
-		.n_pids = config->n_pids,
-		.enable_on_exec = c->enable_on_exec,
-		.cgroup_fd = t->cgroup_fd,
-		.previous = config->previous ? config->previous->bpf : NULL,
-	};
-	bool is_needed = false;
-
-	for (size_t i = 0; i < c->n_events; i++) {
-		is_needed |= c->events[i].unwind || c->events[i].off_cpu;
-		if (c->events[i].off_cpu)
-			bpf.off_cpu = &c->events[i];
-	}
-	return is_needed ? fr_bpf_capture_new(&bpf, &c->bpf, d) : 0;
-}
-
 /* A PMU of hardware traces (Arm SPE) can have a cpumask, and yet trace single tasks. */
 static int check_target(const struct fr_capture *c, const struct fr_capture_config *config, struct fr_diag *d)
 {
@@ -377,7 +357,7 @@ static int capture_init(
 	if (r == 0)
 		r = check_target(c, config, d);
 	if (r == 0)
-		r = open_bpf(c, config, t, d);
+		r = fr_bpf_open(c, config, t, d);
 	if (r == 0)
 		r = open_events(c, t, d);
 	if (r == 0)
@@ -437,6 +417,7 @@ struct fr_capture *fr_capture_free(struct fr_capture *c)
 			fr_ring_unmap(&c->rings[kind][i]);
 		free(c->rings[kind]);
 	}
+	fr_bpf_tracepoints_free(c->tracepoints);
 	fr_bpf_capture_free(c->bpf);
 	for (size_t i = 0; i < c->n_open; i++)
 		close(c->open[i].fd);

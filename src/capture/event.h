@@ -8,10 +8,10 @@
  *   bpf-output  offcpu/threshold=1ms/
  *
  * Commas outside of slashes separate events. Terms are between slashes: period= freq= call-graph= stack-size=
- * max-stack= overwrite inherit name= config= config1= config2= and the terms of the PMU. Modifiers are u k h
- * G H I and p to ppp. Tracepoints and bpf-output record every occurrence, unless they have a term period or
- * freq. offcpu records each task that was off the CPU for at least the threshold, and its waker: it becomes
- * two events, and only has the terms threshold= max-stack= call-graph= name=.
+ * max-stack= capture= overwrite inherit name= config= config1= config2= and the terms of the PMU. Modifiers
+ * are u k h G H I and p to ppp. Tracepoints and bpf-output record every occurrence, unless they have a term
+ * period or freq. offcpu records each task that was off the CPU for at least the threshold, and its waker: it
+ * becomes two events, and only has the terms threshold= max-stack= call-graph= name=.
  */
 
 #include "base/diag.h"
@@ -28,6 +28,13 @@ enum fr_call_graph {
 	FR_CALL_GRAPH_DWARF,
 	FR_CALL_GRAPH_LBR,
 	FR_CALL_GRAPH_UNWIND,
+};
+
+/* The term capture=: how the samples of a tracepoint are made. */
+enum fr_capture_way {
+	FR_CAPTURE_AUTO, /* by a BPF program, where this costs less and gives the same */
+	FR_CAPTURE_PERF,
+	FR_CAPTURE_BPF,
 };
 
 /* The values for an event whose terms do not set them. */
@@ -56,7 +63,9 @@ struct fr_event {
 	char *filter; /* the user's tracepoint filter, or NULL */
 	char *origin; /* "file:line" where the event is configured, for messages; or NULL */
 	bool overwrite;
-	bool unwind;		      /* call-graph=unwind: a BPF program makes the samples */
+	bool unwind; /* call-graph=unwind: a BPF program makes the samples */
+	enum fr_capture_way capture;
+	bool bpf; /* a tracepoint whose samples a BPF program makes; fr_capture_open() sets it */
 	enum fr_off_cpu_kind off_cpu; /* BPF programs make the samples; `attr` only describes them */
 	uint64_t threshold_ns;	      /* of off_cpu: the shortest time off the CPU that makes a sample */
 	bool system_wide_only;	      /* its PMU cannot count single tasks */

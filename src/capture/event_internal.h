@@ -4,6 +4,7 @@
 /* Declarations that the files of the event parser share. Private to this folder. */
 
 #include "base/diag.h"
+#include "base/file.h"
 #include "capture/event.h"
 
 /* The directories where the machine describes its events. Tests use other directories. */
@@ -40,6 +41,7 @@ struct fr_term_values {
 	uint64_t period, freq;
 	enum fr_call_graph call_graph;
 	uint64_t stack_bytes, max_stack;
+	enum fr_capture_way capture;
 	bool overwrite, no_inherit;
 	const char *name;
 	bool has_config[3];
@@ -115,6 +117,9 @@ typedef int (*fr_tracepoint_fn)(void *ctx, const char *system, const char *name,
    tracepoints; or a negative errno, which can come from FN. */
 int fr_tracepoint_match(const struct fr_event_env *env, const char *system_glob, const char *name_glob,
 	fr_tracepoint_fn fn, void *ctx, struct fr_diag *d);
+/* Appends the text of the file `format` of "system:name", and a NUL, to RET. Returns 0 or a negative errno.
+ */
+int fr_tracepoint_read_format(const struct fr_event_env *env, const char *tracepoint, struct fr_buf *ret);
 /* Writes the fields of "system:name" to RET, separated by ", ". RET is empty if the format cannot be read. */
 void fr_tracepoint_fields(const struct fr_event_env *env, const char *tracepoint, char *ret, size_t size);
 

@@ -12,6 +12,19 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 
+struct described {
+	struct fr_event_desc *desc;
+	uint32_t event;
+};
+
+static int add_id(void *ctx, uint64_t id, uint32_t event, uint32_t cpu_index)
+{
+	const struct described *to = ctx;
+
+	(void)cpu_index;
+	return event == to->event ? fr_event_desc_add_id(to->desc, id) : 0;
+}
+
 int fr_capture_describe(const struct fr_capture *c, struct fr_session *s)
 {
 	for (size_t e = 0; e < c->n_events; e++) {
@@ -27,6 +40,9 @@ int fr_capture_describe(const struct fr_capture *c, struct fr_session *s)
 		for (size_t i = 0; r == 0 && i < c->n_open; i++)
 			if (c->open[i].event == e)
 				r = fr_event_desc_add_id(desc, c->open[i].id);
+		if (r == 0 && c->events[e].bpf)
+			r = fr_bpf_tracepoints_foreach_id(
+				c->tracepoints, add_id, &(struct described){desc, (uint32_t)e});
 		for (size_t i = 0; r == 0 && i < c->n_aux; i++)
 			if (c->aux[i].event == e)
 				r = fr_event_desc_add_ids(desc, c->aux[i].area->ids, c->aux[i].area->n);
@@ -71,12 +87,14 @@ int fr_capture_enable(struct fr_capture *c, enum fr_capture_part part, struct fr
 	if (part == FR_CAPTURE_SIDEBAND)
 		return 0;
 	fr_bpf_capture_enable(c->bpf);
+	fr_bpf_tracepoints_enable(c->tracepoints, true);
 	return enable_aux(c, d);
 }
 
 void fr_capture_disable(struct fr_capture *c)
 {
 	fr_bpf_capture_disable(c->bpf);
+	fr_bpf_tracepoints_enable(c->tracepoints, false);
 	for (size_t i = c->n_open; i--;)
 		(void)ioctl(c->open[i].fd, PERF_EVENT_IOC_DISABLE, 0);
 	for (size_t i = 0; i < c->n_aux; i++)
@@ -209,6 +227,8 @@ static size_t drain_bpf(struct fr_capture *c, const struct fr_capture_ops *ops)
 	struct fr_tally t = make_tally(c, FR_RING_FORWARD);
 
 	t.run_max = ops->samples_max;
+	if (c->tracepoints)
+		fr_bpf_tracepoints_count_lost(c->tracepoints);
 	return c->bpf ? fr_bpf_capture_drain(c->bpf, &t, &c->unknown, c->bounce, ops->samples, ops->ctx) : 0;
 }
 

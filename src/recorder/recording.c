@@ -44,6 +44,33 @@ static const struct fr_unwinder *find_unwinder(
 	return NULL;
 }
 
+/* Adds to the notice of the recording what is not recorded as configured, and WHY. */
+static void add_notice(struct fr_event_list *events, const char *what, const struct fr_diag *why)
+{
+	char *text, *before = events->notice;
+
+	if (asprintf(&text, "%s%s%s: %s", before ? before : "", before ? "; " : "", what, why->what) < 0)
+		return;
+	free(before);
+	events->notice = text;
+}
+
+/* If the kernel refuses the programs that unwind stacks, opens the capture without them. */
+static int open_with_unwinder(struct fr_capture_config *config, struct fr_recording *ret, struct fr_diag *d)
+{
+	struct fr_diag why = {0};
+	int r = fr_capture_open(config, &ret->capture, config->unwinder ? &why : d);
+
+	if (r == 0 || !config->unwinder)
+		return r;
+	config->unwinder = NULL;
+	r = fr_capture_open(config, &ret->capture, d);
+	/* If both attempts fail, it is not because of the unwinder. */
+	if (r == 0)
+		add_notice(&ret->events, "user stacks are recorded by frame pointers (CallGraph=)", &why);
+	return r;
+}
+
 static int open_capture(const struct fr_recording_config *rc, struct fr_recording *ret, struct fr_diag *d)
 {
 	const struct fr_config *c = rc->config;
@@ -67,7 +94,7 @@ static int open_capture(const struct fr_recording_config *rc, struct fr_recordin
 		ret->disturbed_pid = find_disturbed();
 		config.no_build_ids = ret->disturbed_pid != 0;
 	}
-	return fr_capture_open(&config, &ret->capture, d);
+	return open_with_unwinder(&config, ret, d);
 }
 
 static int describe(const struct fr_recording_config *c, struct fr_recording *ret, struct fr_diag *d)
@@ -101,18 +128,6 @@ static int open_recording(
 	return r < 0 ? r : 0;
 }
 
-/* Adds to the notice of the recording that OffCPU=auto records nothing, because of WHY. */
-static void add_notice(struct fr_event_list *events, const struct fr_diag *why)
-{
-	char *text, *before = events->notice;
-
-	if (asprintf(&text, "%s%swaiting tasks are not recorded (OffCPU=): %s", before ? before : "",
-		    before ? "; " : "", why->what) < 0)
-		return;
-	free(before);
-	events->notice = text;
-}
-
 int fr_recording_open(const struct fr_recording_config *c, struct fr_recording *ret, struct fr_diag *d)
 {
 	const struct fr_config *config = c->config;
@@ -128,7 +143,7 @@ int fr_recording_open(const struct fr_recording_config *c, struct fr_recording *
 	if (r < 0 && is_optional) {
 		r = open_recording(c, 0, ret, d);
 		if (r == 0)
-			add_notice(&ret->events, &why);
+			add_notice(&ret->events, "waiting tasks are not recorded (OffCPU=)", &why);
 	}
 	if (r == 0 && ret->events.notice)
 		fr_log(LOG_NOTICE, "%s", ret->events.notice);

@@ -51,7 +51,16 @@ static int64_t read_signed_offset(struct run *r)
 
 static void set_register(struct run *r, uint64_t number, enum cfi_how how, int64_t offset)
 {
-	r->s.regs[find_slot(number)] = (struct cfi_register){(uint8_t)how, offset};
+	r->s.regs[find_slot(number)] = (struct cfi_register){(uint8_t)how, 0, offset};
+}
+
+/* The value of the expression is the address where the register is saved. */
+static void set_register_expression(struct run *r, uint64_t number)
+{
+	struct cfi_value at = cfi_read_expression(cfi_take(&r->c, cfi_read_uleb128(&r->c)));
+
+	set_register(r, number, at.form == CFI_REGISTER ? CFI_AT_REGISTER : CFI_ELSEWHERE, at.offset);
+	r->s.regs[find_slot(number)].reg = at.reg;
 }
 
 static void restore_register(struct run *r, uint64_t number)
@@ -156,7 +165,10 @@ static void step_register(struct run *r, uint8_t op)
 		cfi_read_uleb128(&r->c);
 		set_register(r, number, CFI_ELSEWHERE, 0);
 		break;
-	default: /* DW_CFA_expression, DW_CFA_val_expression */
+	case DW_CFA_expression:
+		set_register_expression(r, number);
+		break;
+	default: /* DW_CFA_val_expression */
 		cfi_take(&r->c, cfi_read_uleb128(&r->c));
 		set_register(r, number, CFI_ELSEWHERE, 0);
 	}

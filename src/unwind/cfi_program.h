@@ -12,12 +12,14 @@ enum cfi_how {
 	CFI_UNSPECIFIED, /* as CFI_SAME, for the registers that a function must restore */
 	CFI_UNDEFINED,
 	CFI_SAME,
-	CFI_AT_CFA,    /* saved at CFA + OFFSET */
-	CFI_ELSEWHERE, /* in another register, or the value of an expression */
+	CFI_AT_CFA,	 /* saved at CFA + OFFSET */
+	CFI_AT_REGISTER, /* saved at REG + OFFSET */
+	CFI_ELSEWHERE,	 /* in another register, or at the address of another expression */
 };
 
 struct cfi_register {
 	uint8_t how; /* enum cfi_how */
+	uint8_t reg; /* of CFI_AT_REGISTER */
 	int64_t offset;
 };
 

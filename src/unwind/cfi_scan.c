@@ -6,10 +6,11 @@
 #include <dwarf.h>
 #include <errno.h>
 
-/* The largest programs have less than 1 million functions. .debug_frame has a CIE for each source file. */
-#define FDES_MAX (4u << 20)
-#define CIES_MAX (256u << 10)
-#define ADDRESS_MAX (1ULL << 47) /* of user space */
+/* The largest programs have less than 1 million functions. .debug_frame has a CIE for each source file. The
+   limits bound the memory that an object of a hostile user can cost. */
+#define FDES_MAX (1u << 20)
+#define CIES_MAX (64u << 10)
+#define ADDRESS_MAX (1ULL << 47) /* the end of user space */
 
 struct scan {
 	const struct cfi_section *section;

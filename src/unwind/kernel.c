@@ -37,14 +37,17 @@ static bool can_note_changes(void)
 	return fd >= 0;
 }
 
+static bool is_capable(void)
+{
+	return fr_has_capability(CAP_SYS_ADMIN) ||
+	       (fr_has_capability(CAP_BPF) && fr_has_capability(CAP_PERFMON));
+}
+
 static int explain(int r, const char *doing, struct fr_diag *d)
 {
-	const bool may = fr_has_capability(CAP_SYS_ADMIN) ||
-			 (fr_has_capability(CAP_BPF) && fr_has_capability(CAP_PERFMON));
-
 	if (r != -EPERM && r != -EACCES)
 		return fr_fail_errno(d, r, NULL, "cannot %s the BPF programs of the unwinder", doing);
-	if (!may)
+	if (!is_capable())
 		return fr_fail(d, r,
 			"grant CAP_BPF and CAP_PERFMON to the service with AmbientCapabilities= in its unit "
 			"file",
@@ -62,6 +65,8 @@ static int load(struct fr_unwind_kernel *k, struct fr_diag *d)
 	if (access(BTF_PATH, R_OK) < 0)
 		return fr_fail(d, -EOPNOTSUPP, "use a kernel with CONFIG_DEBUG_INFO_BTF, or frame pointers",
 			"user stacks cannot be unwound: this kernel has no " BTF_PATH);
+	if (!is_capable())
+		return explain(-EPERM, "load", d); /* libbpf would print a message */
 	k->skeleton = unwind_maps__open();
 	if (!k->skeleton)
 		return fr_fail_errno(d, -errno, NULL, "cannot open the BPF programs of the unwinder");

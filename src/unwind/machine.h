@@ -10,6 +10,7 @@
 #define CFI_STACK_POINTER 7
 #define CFI_RETURN_ADDRESS 16 /* the column of rip */
 #define CFI_CFA_REGISTERS 16  /* a CFA can depend on the registers 0 to 15 */
-/* Offset from the stack pointer to the stack pointer that a signal has saved: rt_sigframe.uc.uc_mcontext.rsp,
-   without the return address of the frame. */
+/* Offsets from the stack pointer to the registers that a signal has saved: rsp and rip of
+   rt_sigframe.uc.uc_mcontext, without the return address of the frame. */
 #define CFI_SIGNAL_STACK_POINTER 160
+#define CFI_SIGNAL_RETURN_ADDRESS 168

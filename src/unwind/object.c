@@ -10,7 +10,8 @@
 #include <sys/stat.h>
 
 /* The largest known sections have about 40 MiB. */
-#define SECTION_MAX (128u << 20)
+#define SECTION_MAX (64u << 20)
+#define NAMES_MAX (1u << 20)
 
 /* libelf allocates memory for the number of sections and segments before it looks whether the file has so
    many. Both numbers can be huge if the fields of the header have the values that mean "see section 0". */
@@ -110,11 +111,24 @@ void unwind_object_close(struct unwind_object *o)
 	*o = (struct unwind_object){0};
 }
 
+/* Finds the section with the names of all sections. libelf reads the whole section, so its size is checked.
+ */
+static bool find_names(const struct unwind_object *o, size_t *ret)
+{
+	GElf_Shdr header;
+	Elf_Scn *s;
+
+	if (elf_getshdrstrndx(o->elf, ret) != 0)
+		return false;
+	s = elf_getscn(o->elf, *ret);
+	return s && gelf_getshdr(s, &header) && header.sh_size <= NAMES_MAX;
+}
+
 static Elf_Scn *find_section(const struct unwind_object *o, const char *name, GElf_Shdr *ret)
 {
 	size_t names;
 
-	if (elf_getshdrstrndx(o->elf, &names) != 0)
+	if (!find_names(o, &names))
 		return NULL;
 	for (Elf_Scn *s = elf_nextscn(o->elf, NULL); s; s = elf_nextscn(o->elf, s)) {
 		const char *found = gelf_getshdr(s, ret) ? elf_strptr(o->elf, names, ret->sh_name) : NULL;

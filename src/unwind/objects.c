@@ -208,15 +208,20 @@ uint32_t fr_unwind_objects_get(struct fr_unwind_objects *o, const struct fr_reco
 	return k->number;
 }
 
+static bool is_known(uint32_t number)
+{
+	return number >= FIRST_NUMBER && number < FR_UNWIND_OBJECTS_MAX;
+}
+
 void fr_unwind_objects_ref(struct fr_unwind_objects *o, uint32_t number)
 {
-	if (number >= FIRST_NUMBER)
+	if (is_known(number))
 		o->by_number[number]->refs++;
 }
 
 void fr_unwind_objects_unref(struct fr_unwind_objects *o, uint32_t number)
 {
-	if (number >= FIRST_NUMBER)
+	if (is_known(number))
 		o->by_number[number]->refs--;
 }
 

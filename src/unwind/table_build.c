@@ -5,7 +5,7 @@
 
 #include <errno.h>
 
-#define ROWS_MAX (16u << 20)
+#define ROWS_MAX (8u << 20) /* 32 MiB: half of the memory for all tables */
 /* The pages of an object must fit into a chunk. This is 8 GiB of code. */
 #define PAGES_MAX (FR_UNWIND_CHUNK_BYTES / (uint32_t)sizeof(struct fr_unwind_page))
 #define PAGE_MASK ((1u << FR_UNWIND_PAGE_BITS) - 1)

@@ -3,6 +3,8 @@
 #include "unwind/table.h"
 #include "unwind/table_build.h"
 
+#include <errno.h>
+
 /* Returns the same values as unwind_table_build(). */
 static int build(const struct unwind_object *o, const struct cfi_section *s, struct fr_unwind_table *ret)
 {
@@ -29,7 +31,8 @@ static int read_object(const struct unwind_object *o, struct fr_unwind_table *re
 	return r == 0 ? build(o, &s, ret) : r;
 }
 
-/* The section of the debug file has the addresses of O. */
+/* The section of the debug file has the addresses of O. A debug file that is not an object is the same as
+   none. */
 static int read_debug_file(const struct unwind_object *o, int fd, struct fr_unwind_table *ret)
 {
 	struct unwind_object debug;
@@ -37,7 +40,7 @@ static int read_debug_file(const struct unwind_object *o, int fd, struct fr_unwi
 	int r = unwind_object_open(fd, &debug);
 
 	if (r < 0)
-		return r;
+		return r == -ENOEXEC ? 1 : r;
 	r = unwind_object_debug_frame(&debug, &s);
 	if (r == 0)
 		r = build(o, &s, ret);

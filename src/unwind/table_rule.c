@@ -2,24 +2,31 @@
 #include "unwind/table_rule.h"
 #include "unwind/machine.h"
 
-/* The instructions of __restore_rt say where the kernel has saved each register. All C libraries and the
-   kernel describe it alike, so the CFA is enough to recognize it. */
+/* The instructions of __restore_rt say where the kernel has saved each register. These two are enough to
+   recognize it. */
 static bool is_signal_frame(const struct cfi_cie *cie, const struct cfi_state *s)
 {
+	const struct cfi_register *ra = &s->regs[CFI_SLOT_RETURN_ADDRESS];
 	const struct cfi_value *cfa = &s->cfa;
 
 	return cie->is_signal && cfa->form == CFI_DEREFERENCE && cfa->reg == CFI_STACK_POINTER &&
-	       cfa->offset == CFI_SIGNAL_STACK_POINTER && cfa->add == 0 &&
-	       s->regs[CFI_SLOT_RETURN_ADDRESS].how == CFI_ELSEWHERE;
+	       cfa->offset == CFI_SIGNAL_STACK_POINTER && cfa->add == 0 && ra->how == CFI_AT_REGISTER &&
+	       ra->reg == CFI_STACK_POINTER && ra->offset == CFI_SIGNAL_RETURN_ADDRESS;
 }
 
-static int16_t saved_at(const struct cfi_register *r)
+/* Hand-written assembly saves registers relative to the stack pointer. If the CFA also is, the distance of
+   the two is known. */
+static int16_t saved_at(const struct cfi_register *r, const struct cfi_value *cfa)
 {
+	int64_t offset = r->offset;
+
 	if (r->how == CFI_UNSPECIFIED || r->how == CFI_SAME)
 		return FR_UNWIND_SAME;
-	if (r->how != CFI_AT_CFA || r->offset != (int16_t)r->offset || r->offset == FR_UNWIND_SAME)
+	if (r->how == CFI_AT_REGISTER && cfa->form == CFI_REGISTER && cfa->reg == r->reg)
+		offset -= cfa->offset;
+	else if (r->how != CFI_AT_CFA)
 		return FR_UNWIND_LOST;
-	return (int16_t)r->offset;
+	return offset == (int16_t)offset && offset != FR_UNWIND_SAME ? (int16_t)offset : FR_UNWIND_LOST;
 }
 
 static enum fr_unwind_kind kind_of(enum cfi_form form)
@@ -60,6 +67,6 @@ bool unwind_rule_make(const struct cfi_cie *cie, const struct cfi_state *s, stru
 	ret->cfa_offset = s->cfa.offset;
 	ret->add = s->cfa.add;
 	for (unsigned i = 0; i < FR_UNWIND_SAVED; i++)
-		ret->saved[i] = saved_at(&s->regs[i]);
+		ret->saved[i] = saved_at(&s->regs[i], &s->cfa);
 	return true;
 }

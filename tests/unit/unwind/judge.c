@@ -76,7 +76,8 @@ static bool judge_cfa(const Dwarf_Op *ops, size_t n, struct fr_unwind_rule *ret)
 	return reg < 16 && ret->cfa_offset == offset && ret->add == add;
 }
 
-enum where { SAME, UNDEFINED, SAVED, CFA_ITSELF, ELSEWHERE };
+/* RELATIVE + N: at an offset from the register N. */
+enum where { SAME, UNDEFINED, SAVED, CFA_ITSELF, ELSEWHERE, RELATIVE };
 
 /* Where the caller's value of the register REG is. */
 static enum where judge_register(Dwarf_Frame *frame, int reg, int64_t *ret_offset)
@@ -91,6 +92,11 @@ static enum where judge_register(Dwarf_Frame *frame, int reg, int64_t *ret_offse
 	if (ops[0].atom != DW_OP_call_frame_cfa)
 		return n == 1 && ops[0].atom == DW_OP_regx && ops[0].number == (Dwarf_Word)reg ? SAME
 											       : ELSEWHERE;
+	/* An expression begins with the CFA on its stack. */
+	if (n == 2 && ops[1].atom >= DW_OP_breg0 && ops[1].atom <= DW_OP_breg15) {
+		*ret_offset = (int64_t)ops[1].number;
+		return (enum where)(RELATIVE + (ops[1].atom - DW_OP_breg0));
+	}
 	if (ops[n - 1].atom == DW_OP_stack_value)
 		return n == 2 ? CFA_ITSELF : ELSEWHERE;
 	if (n == 2 && ops[1].atom == DW_OP_plus_uconst)
@@ -100,10 +106,17 @@ static enum where judge_register(Dwarf_Frame *frame, int reg, int64_t *ret_offse
 	return SAVED;
 }
 
-static int16_t judge_saved(Dwarf_Frame *frame, int reg)
+static int16_t judge_saved(Dwarf_Frame *frame, int reg, const struct fr_unwind_rule *rule)
 {
 	int64_t offset;
 	enum where where = judge_register(frame, reg, &offset);
+
+	if (where >= RELATIVE) {
+		if (rule->kind != FR_UNWIND_REGISTER || rule->reg != where - RELATIVE)
+			return -32768;
+		offset -= rule->cfa_offset;
+		where = SAVED;
+	}
 
 	/* elfutils 0.188 has a mistake: in its list of registers that a function must restore, rbx has the
 	   number 0. So "undefined" can mean that there is no instruction for rbx. */
@@ -131,10 +144,12 @@ static bool judge_frame(Dwarf_Frame *frame, struct fr_unwind_rule *ret)
 		ret->kind = FR_UNWIND_END;
 		return true;
 	}
-	assert_int_equal(dwarf_frame_cfa(frame, &ops, &n), 0);
+	if (dwarf_frame_cfa(frame, &ops, &n) != 0)
+		return false; /* for example an offset for a CFA that is an expression */
 	has_cfa = judge_cfa(ops, n, ret);
-	if (has_cfa && is_signal && where == ELSEWHERE && ret->kind == FR_UNWIND_DEREFERENCE &&
-		ret->reg == 7 && ret->cfa_offset == 160 && ret->add == 0) {
+	if (has_cfa && is_signal && where == RELATIVE + 7 && offset == 168 &&
+		ret->kind == FR_UNWIND_DEREFERENCE && ret->reg == 7 && ret->cfa_offset == 160 &&
+		ret->add == 0) {
 		*ret = (struct fr_unwind_rule){.kind = FR_UNWIND_SIGNAL};
 		return true;
 	}
@@ -142,7 +157,7 @@ static bool judge_frame(Dwarf_Frame *frame, struct fr_unwind_rule *ret)
 	if (!has_cfa || where != SAVED || ret->ra != offset)
 		return false;
 	for (unsigned i = 0; i < FR_UNWIND_SAVED; i++)
-		ret->saved[i] = judge_saved(frame, saved[i]);
+		ret->saved[i] = judge_saved(frame, saved[i], ret);
 	return judge_register(frame, 7, &offset) == CFA_ITSELF;
 }
 

@@ -66,6 +66,12 @@ __asm__(".pushsection .text\n"
 	/* the return address is in a register */
 	".cfi_register rip, rcx\nnop\nend_function\n"
 
+	"function relative\n"
+	/* rbx is saved at rsp + 16, r12 at r9 + 16, r13 at *(rsp + 16) */
+	".cfi_escape 0x10, 3, 2, 0x77, 16, 0x10, 12, 2, 0x79, 16, 0x10, 13, 3, 0x77, 16, 0x06\n"
+	".cfi_def_cfa_offset 64\nnop\nnop\n"
+	".cfi_def_cfa_offset 32\nnop\n.cfi_restore rbx\n.cfi_restore r12\n.cfi_restore r13\nend_function\n"
+
 	"function after_gap\nnop\nnop\nnop\nend_function\n"
 	".popsection\n");
 #endif

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "unwind/table.h"
+#include "unwind/table_build.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -71,36 +72,34 @@ static void damage(struct fr_buf *image, size_t at, size_t len)
 	}
 }
 
-/* Finds the contents of the section NAME, to damage them more often. */
-static void find_section(const struct fr_buf *image, const char *name, size_t *ret_at, size_t *ret_len)
+/* Finds the header of the section NAME. */
+static Elf64_Shdr *find_section(struct fr_buf *image, const char *name)
 {
 	const Elf64_Ehdr *e = (const void *)image->data;
-	const Elf64_Shdr *s = (const void *)(image->data + e->e_shoff);
+	Elf64_Shdr *s = (void *)(image->data + e->e_shoff);
 	const char *names = (const char *)image->data + s[e->e_shstrndx].sh_offset;
 
 	for (unsigned i = 0; i < e->e_shnum; i++)
-		if (strcmp(names + s[i].sh_name, name) == 0) {
-			*ret_at = s[i].sh_offset;
-			*ret_len = s[i].sh_size;
-			return;
-		}
+		if (strcmp(names + s[i].sh_name, name) == 0)
+			return &s[i];
 	fail_msg("no section %s", name);
+	return NULL;
 }
 
 /* Reads damaged copies of an object. Some of them are still good enough for a table. */
 static void read_damaged(const char *object, const char *section)
 {
 	_cleanup_buf_ struct fr_buf image = {0}, original = {0};
-	size_t at = 0, len = 1;
+	const Elf64_Shdr *part;
 	unsigned good = 0;
 
 	read_object(object, &original);
-	find_section(&original, section, &at, &len);
+	part = find_section(&original, section);
 	assert_int_equal(fr_buf_append(&image, original.data, original.len), 0);
 	srandom(1);
 	for (unsigned i = 0; i < RUNS; i++) {
 		memcpy(image.data, original.data, original.len);
-		damage(&image, at, len);
+		damage(&image, part->sh_offset, part->sh_size);
 		good += read_image(&image, image.len);
 	}
 	print_message("%s: %u of %u have a table\n", object, good, RUNS);
@@ -168,4 +167,82 @@ TEST(truncated_files_do_no_harm)
 		if (r == 0)
 			fr_unwind_table_deinit(&t);
 	}
+}
+
+/* Reads plain.so from a sparse file of 64 GiB in which the section NAME has 32 GiB. */
+static int read_sparse(const char *name)
+{
+	_cleanup_close_ int fd = memfd_create("object", MFD_CLOEXEC);
+	_cleanup_buf_ struct fr_buf image = {0};
+	uint64_t begin_ns = fr_now_ns(CLOCK_THREAD_CPUTIME_ID);
+	struct fr_unwind_table t;
+	int r;
+
+	read_object("plain.so", &image);
+	find_section(&image, name)->sh_size = 32ULL << 30;
+	assert_int_equal(fr_write_all(fd, image.data, image.len), 0);
+	assert_int_equal(ftruncate(fd, 64LL << 30), 0);
+	r = fr_unwind_table_read(fd, -1, &t);
+	assert_true(fr_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns < 1000000000);
+	if (r == 0)
+		fr_unwind_table_deinit(&t);
+	return r;
+}
+
+TEST(huge_sections_are_not_read)
+{
+	assert_int_equal(read_sparse(".eh_frame"), -E2BIG);
+	assert_int_equal(read_sparse(".shstrtab"), 0); /* found without names */
+	assert_int_equal(read_sparse(".text"), 0);
+}
+
+/* Appends a section .eh_frame with one function, and N rows that all have rules of their own. */
+static void append_rows(struct fr_buf *b, uint32_t n)
+{
+	static const uint8_t cie[] = {
+		20, 0, 0, 0, 0, 0, 0, 0, 1, 'z', 'R', 0, 1, 0x78, 16, 1, 0, 0x0c, 7, 8, 0x90, 1, 0, 0};
+
+	assert_int_equal(fr_buf_append(b, cie, sizeof(cie)), 0);
+	assert_int_equal(fr_buf_append_u32(b, 4 + 8 + 8 + 1 + 5 * n), 0);
+	assert_int_equal(fr_buf_append_u32(b, (uint32_t)b->len), 0);
+	assert_int_equal(fr_buf_append_u64(b, 0x10000), 0);
+	assert_int_equal(fr_buf_append_u64(b, n), 0);
+	assert_int_equal(fr_buf_append_zero(b, 1), 0);
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t offset = 16 + i;
+		/* DW_CFA_def_cfa_offset, DW_CFA_advance_loc */
+		uint8_t program[] = {0x0e, (uint8_t)(0x80 | offset), (uint8_t)(0x80 | offset >> 7),
+			(uint8_t)(offset >> 14), 0x41};
+
+		assert_int_equal(fr_buf_append(b, program, sizeof(program)), 0);
+	}
+}
+
+TEST(rules_that_are_too_many_are_skipped)
+{
+	static const struct cfi_range code = {0, 1 << 20};
+	const uint32_t n = 40000;
+	_cleanup_buf_ struct fr_buf b = {0};
+	struct cfi_section s = {0};
+	struct cfi_entries e;
+	struct fr_unwind_table t;
+
+	append_rows(&b, n);
+	s.data = b.data;
+	s.len = b.len;
+	assert_int_equal(cfi_scan(&s, &code, 1, &e), 0);
+	assert_int_equal(unwind_table_build(&e, &t), 0);
+	assert_well_formed(&t);
+	assert_int_equal(t.n_rules, FR_UNWIND_RULES_MAX);
+	assert_int_equal(t.skipped, n - (FR_UNWIND_RULES_MAX - 1));
+	for (uint32_t i = 0; i < n; i++) {
+		const struct fr_unwind_rule *rule = fr_unwind_table_find(&t, 0x10000 + i);
+
+		if (i < FR_UNWIND_RULES_MAX - 1)
+			assert_int_equal(rule->cfa_offset, 16 + i);
+		else
+			assert_int_equal(rule->kind, FR_UNWIND_NONE);
+	}
+	fr_unwind_table_deinit(&t);
+	cfi_entries_deinit(&e);
 }

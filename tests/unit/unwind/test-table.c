@@ -225,6 +225,17 @@ TEST(rules_of_registers_are_as_written)
 	assert_rules("plain.so", expected, FR_ARRAY_SIZE(expected));
 }
 
+TEST(registers_that_are_saved_relative_to_the_stack_pointer_are_found)
+{
+	static const struct expected expected[] = {
+		{"relative", 0, {FR_UNWIND_REGISTER, 7, -8, 64, 0, {-48, 0, LOST, LOST}}},
+		{"relative", 2, {FR_UNWIND_REGISTER, 7, -8, 32, 0, {-16, 0, LOST, LOST}}},
+		{"relative", 3, {FR_UNWIND_REGISTER, 7, -8, 32, 0, {0}}},
+	};
+
+	assert_rules("plain.so", expected, FR_ARRAY_SIZE(expected));
+}
+
 TEST(rules_of_expressions_are_as_written)
 {
 	static const struct expected expected[] = {
@@ -420,4 +431,13 @@ TEST(objects_without_a_table_are_told_apart)
 		assert_int_equal(fr_unwind_table_read(fd, -1, &t), cases[i].expected);
 	}
 	assert_int_equal(fr_unwind_table_read_image("ELF", 3, &t), -ENOEXEC);
+}
+
+TEST(damaged_debug_file_is_the_same_as_none)
+{
+	_cleanup_close_ int fd = open_test_object("stripped.so");
+	_cleanup_close_ int debug_fd = open_test_object("../../../CMakeCache.txt");
+	struct fr_unwind_table t;
+
+	assert_int_equal(fr_unwind_table_read(fd, debug_fd, &t), 1);
 }
