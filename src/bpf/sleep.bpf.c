@@ -236,6 +236,7 @@ static __always_inline void finish_record(struct fr_record *r, __u32 at, const v
 		to[7] = at - 8;
 	to[2] = to[9]; /* the innermost function of the kernel stack */
 	to[4] = bpf_ktime_get_ns();
+	FR_OPAQUE(at);
 	for (__u32 i = 0; i < words; i++)
 		to[(at + i) % FR_BPF_WORDS] = ((const __u64 *)raw)[i];
 	r->words = at + words;
@@ -247,6 +248,7 @@ static __always_inline __u32 add_user_stack(const struct fr_record *r, __u32 at)
 {
 	__u32 n = 0;
 
+	FR_OPAQUE(at);
 	if (r->event->flags & FR_BPF_USER_STACK)
 		n = fr_walk_user(r->scratch, at + 1, r->event->max_stack);
 	if (!n)
