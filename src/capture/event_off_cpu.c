@@ -83,7 +83,7 @@ static int add(const struct fr_spec *s, const struct fr_term_values *v, enum fr_
 int fr_off_cpu_parse(const struct fr_spec *s, const struct fr_term_values *v, struct fr_event_list *list,
 	struct fr_diag *d)
 {
-	uint64_t threshold_ns;
+	uint64_t threshold_ns = 0;
 	int r = check_common_terms(s, v, d);
 
 	if (r == 0)
