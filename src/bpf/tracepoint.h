@@ -56,7 +56,7 @@ struct fr_bpf_tracepoint {
 	fr_u32 is_enabled;
 	fr_u32 own_tgid; /* the recorder's process, whose threads own_tids are not recorded; 0: none */
 	fr_u32 own_tids[FR_BPF_OWN_MAX];
-	fr_u32 flags;	 /* FR_BPF_CALLCHAIN … */
+	fr_u32 flags; /* FR_BPF_CALLCHAIN … */
 	fr_u32 max_stack;
 	fr_u32 type;	      /* common_type and common_flags, as they are in the raw data */
 	fr_u32 data_bytes;    /* the end of the fields in the raw data */

@@ -59,8 +59,9 @@ enum fr_unwind_kind {
 	{                                                                                                    \
 		3, 6, 12, 13, 14, 15                                                                         \
 	}
-#define FR_UNWIND_SAME 0 /* the register has the caller's value. (No register is saved at the CFA itself.)   \
-			  */
+#define FR_UNWIND_SAME                                                                                       \
+	0 /* the register has the caller's value. (No register is saved at the CFA itself.)                  \
+	   */
 #define FR_UNWIND_LOST (-32768) /* the caller's value is not known */
 
 struct fr_unwind_rule {

@@ -114,7 +114,8 @@ int fr_bpf_open(struct fr_capture *c, const struct fr_capture_config *config, co
 
 	if (r == 0)
 		r = open_rings(c, config, t, d);
-	if (r < 0)
-		free(plans);
-	return r < 0 || !plans ? r : open_tracepoints(c, plans, n, t->cgroup_fd, d);
+	if (r == 0 && plans)
+		return open_tracepoints(c, plans, n, t->cgroup_fd, d); /* takes PLANS */
+	free(plans);
+	return r;
 }
