@@ -25,7 +25,7 @@ char LICENSE[] SEC("license") = "GPL";
 #define STEP 2477u	 /* between these slots; odd */
 #define WAKE_BYTES 4096u /* try_to_wake_up() is shorter */
 #define CPUS 8192u
-#define TOGETHER_NS 20000u
+#define TOGETHER_NS 100000u
 
 /* Bits of task_struct.__state, and of the preempt count. */
 #define SLEEPS_INTERRUPTIBLE 0x1
@@ -236,6 +236,7 @@ static __always_inline void finish_record(struct fr_record *r, __u32 at, const v
 		to[7] = at - 8;
 	to[2] = to[9]; /* the innermost function of the kernel stack */
 	to[4] = bpf_ktime_get_ns();
+	FR_OPAQUE(at);
 	for (__u32 i = 0; i < words; i++)
 		to[(at + i) % FR_BPF_WORDS] = ((const __u64 *)raw)[i];
 	r->words = at + words;
@@ -247,6 +248,7 @@ static __always_inline __u32 add_user_stack(const struct fr_record *r, __u32 at)
 {
 	__u32 n = 0;
 
+	FR_OPAQUE(at);
 	if (r->event->flags & FR_BPF_USER_STACK)
 		n = fr_walk_user(r->scratch, at + 1, r->event->max_stack);
 	if (!n)
@@ -457,11 +459,27 @@ static __always_inline void make_waker_sample(
 	finish_record(&r, at, &raw, sizeof(raw) / 8);
 }
 
+static __always_inline void note_waker(struct fr_sleep *s)
+{
+	const __u64 id = bpf_get_current_pid_tgid(), now = bpf_ktime_get_ns();
+
+	s->waking_ns = now;
+	s->waker_pid = id >> 32;
+	s->waker_tid = id;
+	s->context = FR_WAKER_UNKNOWN;
+	s->waker_comm[0] = 0;
+	/* Most sleeps are short. The rest costs more than all else, so it is only noted for a sleep that is
+	   at least a small part of the threshold. */
+	if (now - s->out_ns < threshold_ns / 16)
+		return;
+	s->context = current_context();
+	bpf_get_current_comm(s->waker_comm, sizeof(s->waker_comm));
+}
+
 SEC("tp_btf/sched_waking")
 int BPF_PROG(sched_waking, struct task_struct *woken)
 {
 	struct fr_sleep *s;
-	__u64 id;
 
 	if (!on)
 		return 0;
@@ -469,14 +487,8 @@ int BPF_PROG(sched_waking, struct task_struct *woken)
 	if (!s)
 		return 0;
 	/* While the task runs, each waking can be the one that ends its next sleep, before sched_switch. */
-	if (s->waking_ns <= s->out_ns || s->in_ns >= s->out_ns) {
-		id = bpf_get_current_pid_tgid();
-		s->waking_ns = bpf_ktime_get_ns();
-		s->waker_pid = id >> 32;
-		s->waker_tid = id;
-		s->context = current_context();
-		bpf_get_current_comm(s->waker_comm, sizeof(s->waker_comm));
-	}
+	if (s->waking_ns <= s->out_ns || s->in_ns >= s->out_ns)
+		note_waker(s);
 	if (s->in_ns < s->out_ns && s->state && !s->preempted && s->waking_ns - s->out_ns >= threshold_ns &&
 		s->waker_pid != own_tgid)
 		make_waker_sample(ctx, woken, s->context, s->waking_ns - s->out_ns);

@@ -127,7 +127,8 @@ static int explain(struct fr_diag *d, int code)
 	const bool may = fr_has_capability(CAP_SYS_ADMIN) ||
 			 (fr_has_capability(CAP_BPF) && fr_has_capability(CAP_PERFMON));
 
-	if (code != -EPERM && code != -EACCES)
+	/* EACCES is the verifier's. */
+	if (code != -EPERM)
 		return fr_fail_errno(d, code, NULL, "cannot load the BPF programs that make samples");
 	return fr_fail(d, code,
 		may ? "check the kernel's lockdown, security modules, and seccomp filters (SystemCallFilter=)"

@@ -30,7 +30,7 @@ struct fr_off_cpu {
 
 static int explain(struct fr_diag *d, int code)
 {
-	if (code == -EPERM || code == -EACCES)
+	if (code == -EPERM)
 		return code; /* the caller has the hint */
 	return fr_fail_errno(d, code,
 		"the event needs x86-64 and Linux 6.1 or later, with CONFIG_DEBUG_INFO_BTF",

@@ -3,6 +3,7 @@
 truth: frtest-incident prints each time that a thread did not run."""
 import os
 import re
+import shutil
 from collections import Counter, defaultdict
 
 import pytest
@@ -35,8 +36,8 @@ def by_tid(samples):
 
 
 def during(samples, truth):
-    """The samples whose end is in the time of TRUTH."""
-    return [s for s in samples if truth.from_ns < s.ns <= truth.to_ns + 1_000_000 and s.ns - s.period >= truth.from_ns - 1_000_000]
+    """The samples that begin and end in the time of TRUTH."""
+    return [s for s in samples if truth.from_ns <= s.ns - s.period and s.ns <= truth.to_ns]
 
 
 @pytest.fixture(scope="module")
@@ -67,19 +68,17 @@ def test_durations_states_and_stacks(sleeps, kind):
     all_of_kind = [t for t in known if t.kind == kind]
     assert len(all_of_kind) >= 20
     seen = [(t, during(mine[t.tid], t)) for t in all_of_kind]
-    seen = [(t, inside) for t, inside in seen if inside]
+    seen = [(t, inside) for t, inside in seen if any(s.fields["state"].rstrip("+") == state for s in inside)]
     assert len(seen) >= SEEN * len(all_of_kind)
+    # The thread can also have been preempted before or after its sleep.
+    wrong = [(t, inside) for t, inside in seen if abs(sum(map(ms, inside)) - (t.to_ns - t.from_ns) / 1e6) > NEAR_MS + 0.1 * len(inside)]
+    assert len(wrong) <= (1 - SEEN) * len(seen), wrong[:3]
     for t, inside in seen:
-        # The thread can also have been preempted before or after its sleep.
-        truth_ms = (t.to_ns - t.from_ns) / 1e6
-        assert abs(sum(map(ms, inside)) - truth_ms) < NEAR_MS + 0.1 * len(inside), (t, inside)
         longest = max(inside, key=ms)
         if kind == "fsync" and ms(longest) < 0.5:
             continue  # the disk was fast, and the thread slept several times
         assert longest.period == round(ms(longest) * 1e6)
         assert abs(ms(longest, "blocked") + ms(longest, "runqueue") - ms(longest)) < 0.00001
-        states = {s.fields["state"].rstrip("+") for s in inside}
-        assert state in states, (t, inside)
         sleep = max((s for s in inside if s.fields["state"].rstrip("+") == state), key=ms)
         assert sleep.pid == t.pid and sleep.comm == "sleeper" and sleep.kernel
         if context and sleep.fields["context"] != "unknown":
@@ -117,7 +116,7 @@ def test_who_holds_the_mutex(recorder):
     found, wakers = samples_of(d.dump_by_control())
     n = 0
     for t in (t for t in known if t.from_ns > known[0].from_ns + KNOWN_NS):
-        long = [s for s in during(by_tid(found)[t.tid], t) if ms(s) > 10 and s.fields["state"] == "S"]
+        long = [s for s in during(by_tid(found)[t.tid], t) if ms(s, "blocked") > 10]
         assert len(long) < 2
         n += len(long)
         if not long:
@@ -159,20 +158,22 @@ def test_a_command(recorder):
     d = recorder("-e", "offcpu", command=("sh", "-c", "sleep 0.05; sleep 0.06"), armed=False)
     assert d.wait() == 0
     found, _ = samples_of(d.directory / "perf.data")
-    long = sorted(round(ms(s)) for s in found if s.comm == "sleep" and ms(s) > 45)
-    assert len(long) == 2 and 50 <= long[0] <= 55 and 60 <= long[1] <= 65, long
+    blocked = sorted(round(ms(s, "blocked")) for s in found if s.comm == "sleep" and ms(s, "blocked") > 45)
+    assert len(blocked) == 2 and 50 <= blocked[0] <= 55 and 60 <= blocked[1] <= 65, blocked
 
 
 def test_a_reload_records_each_sleep_once(recorder, tmp_path):
     conf = tmp_path / "flightrecd.conf"
     d = recorder("--config", quiet_config(conf, "[Recorder]\nEvents=offcpu\n"))
-    sleeper = start("sh", "-c", "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 0.2; done")
+    nap = tmp_path / "frtest-nap"  # a name that no other process has
+    nap.symlink_to(shutil.which("sleep"))
+    sleeper = start("sh", "-c", f"for i in 1 2 3 4 5 6 7 8 9 10 11 12; do {nap} 0.2; done")
     for n in range(4):
         quiet_config(conf, f"[Recorder]\nEvents=offcpu/max-stack={20 + n}/\n")
         assert d.ctl("reload").code == 0
     assert sleeper.wait() == 0
     found, _ = samples_of(d.dump_by_control())
-    sleeps = [s for s in found if s.comm == "sleep" and abs(ms(s) - 200) < 20]
+    sleeps = [s for s in found if s.comm == "frtest-nap" and 199 < ms(s)]
     assert len(sleeps) == 12 and len({s.tid for s in sleeps}) == 12, [(s.tid, ms(s)) for s in sleeps]
 
 
