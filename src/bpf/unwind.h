@@ -48,6 +48,8 @@ enum fr_unwind_kind {
 	FR_UNWIND_END,	       /* the outermost frame: it has no return address */
 	FR_UNWIND_REGISTER,    /* CFA = REG + CFA_OFFSET */
 	FR_UNWIND_DEREFERENCE, /* CFA = *(REG + CFA_OFFSET) + ADD */
+	FR_UNWIND_REALIGNED,   /* the same, and SAVED is relative to REG in place of the CFA: a function that
+				  has aligned its stack, so that the distance of both is not known */
 	FR_UNWIND_PLT,	       /* CFA = rsp + CFA_OFFSET + ((rip & (ADD >> 8)) >= (ADD & 255) ? 8 : 0) */
 	FR_UNWIND_SIGNAL, /* rsp points to the kernel's struct rt_sigframe without its return address: the
 			     registers of the caller are in uc.uc_mcontext, at rsp + 40 */
@@ -59,16 +61,18 @@ enum fr_unwind_kind {
 	{                                                                                                    \
 		3, 6, 12, 13, 14, 15                                                                         \
 	}
-#define FR_UNWIND_SAME 0 /* the register has the caller's value. (No register is saved at the CFA itself.)   \
-			  */
+#define FR_UNWIND_SAME                                                                                       \
+	0 /* the register has the caller's value. (No register is saved at the CFA itself.)                  \
+	   */
 #define FR_UNWIND_LOST (-32768) /* the caller's value is not known */
+#define FR_UNWIND_HERE 32767	/* REALIGNED only: the register is saved at REG itself */
 
 struct fr_unwind_rule {
 	fr_u8 kind; /* enum fr_unwind_kind */
 	fr_u8 reg;
-	fr_s16 ra; /* REGISTER, DEREFERENCE, PLT: the return address is at CFA + RA */
+	fr_s16 ra; /* REGISTER, DEREFERENCE, REALIGNED, PLT: the return address is at CFA + RA */
 	fr_s32 cfa_offset, add;
-	fr_s16 saved[FR_UNWIND_SAVED]; /* offset from the CFA, or FR_UNWIND_SAME, or FR_UNWIND_LOST */
+	fr_s16 saved[FR_UNWIND_SAVED]; /* offset from the CFA, or SAME, LOST or HERE */
 };
 #define FR_UNWIND_RULES_MAX 32768u /* of an object, so that its rules fit into a chunk */
 

@@ -295,12 +295,12 @@ static __always_inline long fr_step_without_rule(struct fr_walk *w)
 static __always_inline long fr_step_rule(struct fr_walk *w, const struct fr_unwind_rule *rule)
 {
 	static const __u32 saved[] = FR_UNWIND_SAVED_REGISTERS;
-	__u64 cfa, ip;
+	__u64 cfa, ip, base;
 
-	if (fr_get_register(w, rule->reg, &cfa))
+	if (fr_get_register(w, rule->reg, &base))
 		return fr_end_walk(w, FR_UNWIND_NO_RULE);
-	cfa += (__s64)rule->cfa_offset;
-	if (rule->kind == FR_UNWIND_DEREFERENCE) {
+	cfa = base + (__s64)rule->cfa_offset;
+	if (rule->kind == FR_UNWIND_DEREFERENCE || rule->kind == FR_UNWIND_REALIGNED) {
 		if (fr_read_user(&cfa, cfa))
 			return fr_end_walk(w, FR_UNWIND_UNREADABLE);
 		cfa += (__s64)rule->add;
@@ -312,11 +312,15 @@ static __always_inline long fr_step_rule(struct fr_walk *w, const struct fr_unwi
 		return fr_end_walk(w, FR_UNWIND_NO_RULE);
 	if (fr_read_user(&ip, cfa + (__s64)rule->ra))
 		return fr_end_walk(w, FR_UNWIND_UNREADABLE);
+	if (rule->kind != FR_UNWIND_REALIGNED)
+		base = cfa;
 	for (int i = 0; i < FR_UNWIND_SAVED; i++) {
 		if (rule->saved[i] == FR_UNWIND_LOST)
 			w->lost |= 1u << saved[i];
+		else if (rule->saved[i] == FR_UNWIND_HERE && rule->kind == FR_UNWIND_REALIGNED)
+			fr_set_register(w, saved[i], base, 1);
 		else if (rule->saved[i] != FR_UNWIND_SAME)
-			fr_set_register(w, saved[i], cfa + (__s64)rule->saved[i], 1);
+			fr_set_register(w, saved[i], base + (__s64)rule->saved[i], 1);
 	}
 	/* The callee can have changed all other registers. */
 	w->lost |= 1u << FR_AX | 1u << FR_DX | 1u << FR_CX | 1u << FR_SI | 1u << FR_DI | 0xf00;
