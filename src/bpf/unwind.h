@@ -91,7 +91,9 @@ struct fr_unwind_page {
 
 /* An ELF object, whether it has a table or not. */
 struct fr_unwind_object {
-	fr_u64 hits;	   /* BPF counts here how often it needed this object */
+	/* BPF counts here how often it needed this object. When it is READY, BPF writes only if the value is
+	   0, because all CPUs share the cache line. User space sets it to 0 when it looks. */
+	fr_u64 hits;
 	fr_u32 first_page; /* address in the object >> FR_UNWIND_PAGE_BITS */
 	fr_u32 n_pages;	   /* 0: there is no table (yet) */
 	fr_unwind_at pages, rules;

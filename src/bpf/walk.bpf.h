@@ -358,7 +358,8 @@ static long fr_step(__u32 i, struct fr_walk_ctx *ctx)
 	if (pc >= w->change.start && pc < w->change.end)
 		return fr_step_frame_pointer(w, w->change.has_file ? FR_UNWIND_CHANGED : FR_UNWIND_WHOLE);
 	object = &ctx->shared->objects[w->object % FR_UNWIND_OBJECTS_MAX];
-	object->hits++;
+	if (!object->hits || object->state != FR_UNWIND_READY)
+		object->hits++;
 	if (object->state == FR_UNWIND_BARE)
 		return fr_step_frame_pointer(w, FR_UNWIND_WHOLE);
 	if (object->state != FR_UNWIND_READY)

@@ -224,15 +224,11 @@ void fr_unwind_objects_look(struct fr_unwind_objects *o, uint64_t now_ns)
 {
 	for (uint32_t i = FIRST_NUMBER; i < o->n_numbers; i++) {
 		struct fr_unwind_known *k = o->by_number[i];
-		uint64_t hits;
+		uint64_t *hits = &shared_of(o, i)->hits;
 
-		if (!k)
+		if (!k || !__atomic_load_n(hits, __ATOMIC_RELAXED))
 			continue;
-		hits = __atomic_load_n(&shared_of(o, i)->hits, __ATOMIC_RELAXED);
-		if (hits == k->hits)
-			continue;
-		k->wanted_hits += hits - k->hits;
-		k->hits = hits;
+		k->wanted_hits += __atomic_exchange_n(hits, 0, __ATOMIC_RELAXED);
 		k->hit_ns = now_ns;
 	}
 }

@@ -37,7 +37,6 @@ struct fr_unwind_known {
 	char *path;
 	pid_t pid;
 	uint64_t start, end;
-	uint64_t hits;	      /* of fr_unwind_object.hits, at the last look */
 	uint64_t wanted_hits; /* since the object has no table */
 	uint64_t hit_ns;      /* time of the last look that found hits; the order of eviction */
 	uint64_t retry_ns;    /* do not try to make the table before this time */
