@@ -78,7 +78,7 @@ int fr_unwind_object_file_open(
 {
 	const int fd = open_file(k, p);
 
-	if (fd >= 0)
+	if (fd >= 0 && ret_debug)
 		*ret_debug = open_debug(fd);
 	return fd;
 }

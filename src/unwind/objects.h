@@ -37,10 +37,11 @@ struct fr_unwind_known {
 	char *path;
 	pid_t pid;
 	uint64_t start, end;
-	uint64_t hits;	      /* of fr_unwind_object.hits, at the last look */
 	uint64_t wanted_hits; /* since the object has no table */
 	uint64_t hit_ns;      /* time of the last look that found hits; the order of eviction */
 	uint64_t retry_ns;    /* do not try to make the table before this time */
+	uint64_t misses;      /* walks of young processes that did not know the object by its file */
+	uint64_t learn_ns;    /* do not try to learn the file before this time */
 	size_t table_bytes;
 };
 
@@ -69,6 +70,13 @@ void fr_unwind_objects_look(struct fr_unwind_objects *o, uint64_t now_ns);
 /* Returns the object without a table that was needed most often; NULL if there is none, or its time to retry
    has not come. */
 struct fr_unwind_known *fr_unwind_objects_most_wanted(const struct fr_unwind_objects *o, uint64_t now_ns);
+
+/* Returns the object whose file BPF programs missed most often; NULL if there is none, or its time has not
+   come. */
+struct fr_unwind_known *fr_unwind_objects_most_missed(const struct fr_unwind_objects *o, uint64_t now_ns);
+/* Returns how BPF programs know K, as long as its number stands for it. */
+struct fr_unwind_file_object fr_unwind_objects_name(
+	const struct fr_unwind_objects *o, const struct fr_unwind_known *k);
 
 /* Stores the table T of K, and makes K ready. Returns 0; or -ENOSPC if there is no room. */
 int fr_unwind_objects_install(

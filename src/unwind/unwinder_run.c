@@ -3,6 +3,7 @@
 #include "unwind/unwinder_private.h"
 #include "base/clock.h"
 #include "base/thread.h"
+#include "unwind/files.h"
 
 #include <string.h>
 #include <sys/resource.h>
@@ -129,7 +130,8 @@ static void look(struct fr_unwinder *u)
 		u->reclaim_ns = fr_monotonic_ns() + LOOK_NS;
 	}
 	fr_unwind_objects_look(u->objects, now_ns);
-	while (fr_unwind_tables_make_one(&u->tables, now_ns)) {
+	while (fr_unwind_files_learn_one(u->objects, u->processes, &u->kernel, now_ns) ||
+		fr_unwind_tables_make_one(&u->tables, now_ns)) {
 		is_busy = true;
 		if (!has_new_round(u))
 			continue;
