@@ -72,7 +72,10 @@ static void give_table(struct fr_unwind_objects *o, const struct fr_unwind_objec
 
 static void remove_table(struct fr_unwind_objects *o, struct fr_unwind_known *k)
 {
-	struct fr_unwind_object *s = shared_of(o, k->number), old = *s;
+	struct fr_unwind_object *s = shared_of(o, k->number);
+	/* without the hits, which BPF programs change */
+	const struct fr_unwind_object old = {
+		.n_pages = s->n_pages, .pages = s->pages, .rules = s->rules, .n_rules = s->n_rules};
 
 	store_state(s, FR_UNWIND_WANTED);
 	s->n_pages = 0;
