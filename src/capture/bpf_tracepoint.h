@@ -21,8 +21,10 @@ struct fr_session;
 struct fr_bpf_plan {
 	uint32_t event;
 	enum fr_bpf_tracepoint_kind kind;
+	uint32_t call; /* the number of the system call, for FR_BPF_CALL_ENTER and FR_BPF_CALL_EXIT */
 	char name[64]; /* without its system */
 	struct fr_bpf_tracepoint entry;
+	size_t instance;  /* of the BPF object */
 	int holder, link; /* descriptors; -1: not open */
 };
 
