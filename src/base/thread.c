@@ -15,6 +15,7 @@ static const char *const names[FR_THREADS] = {
 	[FR_THREAD_DUMPER] = "fr-dumper",
 	[FR_THREAD_ARMING] = "fr-arming",
 	[FR_THREAD_COLLECTOR] = "fr-collector",
+	[FR_THREAD_UNWINDER] = "fr-unwinder",
 };
 
 static _Thread_local enum fr_thread current;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "capture/bpf_capture.h"
+#include "base/capability.h"
 #include "base/cleanup.h"
 #include "bpf/capture.h"
+#include "capture/off_cpu.h"
 #include "unwind/unwinder.h"
 
 #include "capture.skel.h"
@@ -9,11 +11,19 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <linux/capability.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 
+#ifndef CAP_PERFMON
+#define CAP_PERFMON 38
+#define CAP_BPF 39
+#endif
+
 struct fr_bpf_capture {
 	struct capture *programs;
+	struct fr_off_cpu *off_cpu; /* NULL: the event offcpu is not recorded */
+	uint64_t untracked;	    /* of off_cpu: how many were counted */
 	const struct fr_unwinder *unwinder;
 	struct fr_bpf_shared *shared; /* mapped */
 	struct fr_bpf_ring *rings;
@@ -66,7 +76,7 @@ static int load(struct fr_bpf_capture *b, const struct fr_unwinder *unwinder)
 	r = bpf_map__set_max_entries(b->programs->maps.fr_rings, (__u32)libbpf_num_possible_cpus());
 	if (r == 0)
 		r = bpf_program__set_autoload(b->programs->progs.sample, unwinder != NULL);
-	if (r == 0)
+	if (r == 0 && unwinder)
 		r = share_unwinder(unwinder, b->programs->obj);
 	if (r == 0)
 		r = capture__load(b->programs);
@@ -95,6 +105,37 @@ static int add_ring(struct fr_bpf_capture *b, const struct fr_bpf_capture_config
 	return epoll_ctl(c->epoll_fd, EPOLL_CTL_ADD, ring->fd, &e) < 0 ? -errno : 0;
 }
 
+static int load_off_cpu(struct fr_bpf_capture *b, const struct fr_bpf_capture_config *c, struct fr_diag *d)
+{
+	const struct fr_off_cpu_config config = {
+		.unwinder = c->unwinder,
+		.rings_fd = bpf_map__fd(b->programs->maps.fr_rings),
+		.shared_fd = bpf_map__fd(b->programs->maps.fr_bpf_shared),
+		.previous = c->previous ? c->previous->off_cpu : NULL,
+		.pids = c->pids,
+		.n_pids = c->n_pids,
+		.enable_on_exec = c->enable_on_exec,
+		.cgroup_fd = c->cgroup_fd,
+		.threshold_ns = c->off_cpu->threshold_ns,
+	};
+
+	return fr_off_cpu_new(&config, &b->off_cpu, d);
+}
+
+static int explain(struct fr_diag *d, int code)
+{
+	const bool may = fr_has_capability(CAP_SYS_ADMIN) ||
+			 (fr_has_capability(CAP_BPF) && fr_has_capability(CAP_PERFMON));
+
+	/* EACCES is the verifier's. */
+	if (code != -EPERM)
+		return fr_fail_errno(d, code, NULL, "cannot load the BPF programs that make samples");
+	return fr_fail(d, code,
+		may ? "check the kernel's lockdown, security modules, and seccomp filters (SystemCallFilter=)"
+		    : "run as root, or give CAP_BPF and CAP_PERFMON (AmbientCapabilities=)",
+		"not permitted to load the BPF programs that make samples");
+}
+
 int fr_bpf_capture_new(
 	const struct fr_bpf_capture_config *config, struct fr_bpf_capture **ret, struct fr_diag *d)
 {
@@ -109,9 +150,11 @@ int fr_bpf_capture_new(
 	r = b->rings && b->opened ? load(b, config->unwinder) : -ENOMEM;
 	for (size_t i = 0; r == 0 && i < config->n_cpus; i++)
 		r = add_ring(b, config, i);
+	if (r == 0 && config->off_cpu)
+		r = load_off_cpu(b, config, d);
 	if (r < 0) {
 		fr_bpf_capture_free(b);
-		return fr_fail_errno(d, r, NULL, "cannot load the BPF programs that make samples");
+		return explain(d, r);
 	}
 	b->shared->wakeup_bytes = config->wakeup_bytes;
 	*ret = b;
@@ -123,7 +166,8 @@ struct fr_bpf_capture *fr_bpf_capture_free(struct fr_bpf_capture *b)
 	if (!b)
 		return NULL;
 	for (size_t i = 0; i < b->n_opened; i++)
-		close(b->opened[i].link);
+		fr_closep(&b->opened[i].link);
+	fr_off_cpu_free(b->off_cpu);
 	for (size_t i = 0; i < b->n_rings; i++)
 		fr_bpf_ring_free(&b->rings[i]);
 	if (b->shared)
@@ -151,6 +195,12 @@ static struct fr_bpf_event describe(const struct fr_event *e, uint64_t id)
 	};
 }
 
+static int fail_too_many(struct fr_diag *d)
+{
+	return fr_fail(d, -E2BIG, "record fewer events with call-graph=unwind",
+		"more than %u events on all CPUs with call-graph=unwind", FR_BPF_EVENTS_MAX);
+}
+
 int fr_bpf_capture_add(struct fr_bpf_capture *b, const struct fr_event *e, int fd, uint64_t id,
 	struct fr_counter_cell *cell, struct fr_diag *d)
 {
@@ -159,8 +209,7 @@ int fr_bpf_capture_add(struct fr_bpf_capture *b, const struct fr_event *e, int f
 	int link;
 
 	if (i == FR_BPF_EVENTS_MAX)
-		return fr_fail(d, -E2BIG, "record fewer events with call-graph=unwind",
-			"more than %u events on all CPUs with call-graph=unwind", FR_BPF_EVENTS_MAX);
+		return fail_too_many(d);
 	b->shared->events[i] = describe(e, id);
 	/* bpf_program__attach_perf_event_opts() would also enable the event. */
 	link = bpf_link_create(bpf_program__fd(b->programs->progs.sample), fd, BPF_PERF_EVENT, &opts);
@@ -168,6 +217,50 @@ int fr_bpf_capture_add(struct fr_bpf_capture *b, const struct fr_event *e, int f
 		return fr_fail_errno(d, -errno, NULL, "cannot attach a BPF program to %s", e->name);
 	b->opened[b->n_opened++] = (struct opened){link, cell, 0};
 	return 0;
+}
+
+int fr_bpf_capture_add_off_cpu(struct fr_bpf_capture *b, const struct fr_event *e, int cpu, uint64_t id,
+	struct fr_counter_cell *cell, struct fr_diag *d)
+{
+	const size_t i = b->n_opened;
+
+	if (i == FR_BPF_EVENTS_MAX)
+		return fail_too_many(d);
+	b->shared->events[i] = describe(e, id);
+	b->opened[b->n_opened++] = (struct opened){-1, cell, 0};
+	fr_off_cpu_set_index(b->off_cpu, e->off_cpu == FR_OFF_CPU_WAKER ? FR_WAKER_EVENT : FR_SLEEP_EVENT,
+		cpu, (uint32_t)i);
+	return 0;
+}
+
+void fr_bpf_capture_enable(struct fr_bpf_capture *b)
+{
+	if (b && b->off_cpu)
+		fr_off_cpu_enable(b->off_cpu);
+}
+
+void fr_bpf_capture_disable(struct fr_bpf_capture *b)
+{
+	if (b && b->off_cpu)
+		fr_off_cpu_disable(b->off_cpu);
+}
+
+void fr_bpf_capture_set_threshold(struct fr_bpf_capture *b, uint64_t ns)
+{
+	if (b && b->off_cpu)
+		fr_off_cpu_set_threshold(b->off_cpu, ns);
+}
+
+/* Counts the sleeps that the programs could not follow. Their CPU is not known. */
+static void count_untracked(struct fr_bpf_capture *b)
+{
+	const uint64_t untracked = fr_off_cpu_untracked(b->off_cpu);
+
+	for (size_t i = 0; untracked != b->untracked && i < b->n_opened; i++)
+		if (b->opened[i].link < 0) {
+			fr_cell_add_lost(b->opened[i].cell, FR_LOSS_SLEEP_TABLE, untracked - b->untracked);
+			b->untracked = untracked;
+		}
 }
 
 static void count_lost(struct fr_bpf_capture *b)
@@ -180,6 +273,8 @@ static void count_lost(struct fr_bpf_capture *b)
 		fr_cell_add_lost(b->opened[i].cell, FR_LOSS_KERNEL_RING, lost - b->opened[i].lost);
 		b->opened[i].lost = lost;
 	}
+	if (b->off_cpu)
+		count_untracked(b);
 }
 
 size_t fr_bpf_capture_drain(struct fr_bpf_capture *b, struct fr_tally *t, struct fr_counter_cell *owner,

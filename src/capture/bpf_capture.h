@@ -10,6 +10,8 @@
 #include "base/diag.h"
 #include "capture/event.h"
 
+#include <sys/types.h>
+
 struct fr_bpf_capture;
 struct fr_unwinder;
 
@@ -17,7 +19,14 @@ struct bpf_object;
 
 struct fr_bpf_capture_config {
 	const struct fr_unwinder *unwinder; /* NULL: no event has `unwind` */
-	const int *cpus;		    /* the CPUs that get a ring */
+	/* The event offcpu, or NULL: its threshold, and the tasks (off_cpu.h). */
+	const struct fr_event *off_cpu;
+	const pid_t *pids;
+	size_t n_pids;
+	bool enable_on_exec;
+	int cgroup_fd;
+	const struct fr_bpf_capture *previous; /* a capture whose sleeps are still to be recorded; or NULL */
+	const int *cpus;		       /* the CPUs that get a ring */
 	size_t n_cpus;
 	size_t ring_bytes, wakeup_bytes;
 	int epoll_fd; /* gets the rings */
@@ -36,6 +45,15 @@ int fr_bpf_capture_share_maps(const struct fr_bpf_capture *b, struct bpf_object 
    counts. Returns 0; or a negative errno, with a message in D. */
 int fr_bpf_capture_add(struct fr_bpf_capture *b, const struct fr_event *e, int fd, uint64_t id,
 	struct fr_counter_cell *cell, struct fr_diag *d);
+
+/* Does the same for an event of offcpu on CPU. */
+int fr_bpf_capture_add_off_cpu(struct fr_bpf_capture *b, const struct fr_event *e, int cpu, uint64_t id,
+	struct fr_counter_cell *cell, struct fr_diag *d);
+
+/* These functions change the programs of offcpu, if B has them; B may be NULL. Any thread. */
+void fr_bpf_capture_enable(struct fr_bpf_capture *b);
+void fr_bpf_capture_disable(struct fr_bpf_capture *b);
+void fr_bpf_capture_set_threshold(struct fr_bpf_capture *b, uint64_t ns);
 
 /* Drains the rings, and counts the losses. OWNER counts records that are not valid. Returns the number of
    bytes. Recorder thread. */

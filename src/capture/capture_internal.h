@@ -16,6 +16,10 @@
 #define FR_DEFAULT_SIDEBAND_RING_BYTES (512u << 10)
 #define FR_DEFAULT_AUX_BYTES (4u << 20)
 #define FR_CPUS_MAX 8192
+/* The most bytes that a ring collects before it wakes the recorder. Records that are drained soon are still
+   in the caches of the CPU. The rest of a large ring is filled only when the recorder gets no CPU for some
+   time. */
+#define FR_WAKEUP_MAX ((size_t)1 << 20)
 
 enum fr_ring_kind {
 	FR_RING_SIDEBAND, /* drained first */
@@ -69,6 +73,11 @@ struct fr_capture {
 			       by this number */
 	bool has_overwrite, system_wide, enable_on_exec, filters_set;
 };
+
+/* bpf_open.c: makes the BPF rings, and opens the tracepoints that BPF programs record, if there are such
+   events. Sets `bpf` and `unwind` of the events. Returns 0; or a negative errno, with a message in D. */
+int fr_bpf_open(struct fr_capture *c, const struct fr_capture_config *config, const struct fr_target *t,
+	struct fr_diag *d);
 
 /* filter.c: checks the users' filters. For this, it sets each filter on an event that is opened only for the
    check. Returns 0; or a negative errno, with a message in D. */

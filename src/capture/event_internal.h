@@ -92,6 +92,11 @@ void fr_event_deinit(struct fr_event *e);
 int fr_event_copy(struct fr_event *to, const struct fr_event *from);
 #define _cleanup_event_ _cleanup_(fr_event_deinit)
 
+/* event_off_cpu.c: adds the two events of "offcpu" to LIST. Returns 0; or a negative errno, with a message in
+   D. */
+int fr_off_cpu_parse(const struct fr_spec *s, const struct fr_term_values *v, struct fr_event_list *list,
+	struct fr_diag *d);
+
 /* event_pmu.c */
 bool fr_pmu_exists(const struct fr_event_env *env, const char *pmu);
 /* Returns whether PMU is a core PMU, which counts in the cores of CPUs. Users can write a named event of a

@@ -69,7 +69,7 @@ int fr_capture_enable(struct fr_capture *c, enum fr_capture_part part, struct fr
 	int r;
 
 	if (part == FR_CAPTURE_SAMPLES && c->enable_on_exec)
-		return 0;
+		return 0; /* also the programs of offcpu enable themselves */
 	if (part == FR_CAPTURE_SAMPLES && !c->filters_set) {
 		r = fr_filters_set(c, NULL, 0, d);
 		if (r < 0)
@@ -84,14 +84,16 @@ int fr_capture_enable(struct fr_capture *c, enum fr_capture_part part, struct fr
 			return fr_fail_errno(d, -errno, NULL, "cannot enable %s on CPU %d",
 				c->events[c->open[i].event].name, c->cpus[c->open[i].cpu_index]);
 	}
-	if (part != FR_CAPTURE_SAMPLES)
+	if (part == FR_CAPTURE_SIDEBAND)
 		return 0;
+	fr_bpf_capture_enable(c->bpf);
 	fr_bpf_tracepoints_enable(c->tracepoints, true);
 	return enable_aux(c, d);
 }
 
 void fr_capture_disable(struct fr_capture *c)
 {
+	fr_bpf_capture_disable(c->bpf);
 	fr_bpf_tracepoints_enable(c->tracepoints, false);
 	for (size_t i = c->n_open; i--;)
 		(void)ioctl(c->open[i].fd, PERF_EVENT_IOC_DISABLE, 0);
@@ -105,6 +107,14 @@ uint64_t fr_capture_frequency(const struct fr_capture *c)
 	for (size_t e = 0; e < c->n_events; e++)
 		if (c->events[e].attr.freq)
 			return c->events[e].attr.sample_freq;
+	return 0;
+}
+
+uint64_t fr_capture_off_cpu_threshold(const struct fr_capture *c)
+{
+	for (size_t e = 0; e < c->n_events; e++)
+		if (c->events[e].off_cpu)
+			return c->events[e].threshold_ns;
 	return 0;
 }
 
@@ -137,6 +147,7 @@ int fr_capture_set_divisor(struct fr_capture *c, unsigned divisor, struct fr_dia
 	r = set_frequencies(c, divisor, &failed);
 	if (r == 0) {
 		c->divisor = divisor;
+		fr_bpf_capture_set_threshold(c->bpf, fr_capture_off_cpu_threshold(c) * divisor);
 		return 0;
 	}
 	(void)set_frequencies(c, c->divisor, &ignored);

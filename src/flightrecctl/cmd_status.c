@@ -118,9 +118,14 @@ static void print_self(const cJSON *s)
 			cJSON_IsTrue(ctl_get(s, "frequency.exhausted"))
 				? ": too much, and no frequency can be reduced further; record fewer events"
 				: "");
-	if (ctl_number(s, "frequency.divisor") > 1)
+	if (ctl_number(s, "frequency.divisor") > 1 && ctl_number(s, "frequency.full_hz") > 0)
 		ctl_field("", "samples at %.0f Hz instead of %.0f Hz, to keep within CPUBudget=",
 			ctl_number(s, "frequency.hz"), ctl_number(s, "frequency.full_hz"));
+	if (ctl_number(s, "frequency.divisor") > 1 && ctl_get(s, "frequency.off_cpu_threshold_ns"))
+		ctl_field("",
+			"records tasks off the CPU from %g ms on instead of %g ms, to keep within CPUBudget=",
+			ctl_number(s, "frequency.off_cpu_threshold_ns") / 1e6,
+			ctl_number(s, "frequency.full_off_cpu_threshold_ns") / 1e6);
 }
 
 static void print_dumps_in_progress(const cJSON *s)
@@ -245,9 +250,9 @@ static void print_status(const cJSON *s)
 		const char *member;
 		void (*print)(const cJSON *s);
 	} sections[] = {{"", print_head}, {"ring", print_ring}, {"adopted", print_adopted},
-		{"sideband", print_sideband}, {"unwind", print_stacks}, {"aux", print_aux}, {"", print_self}, {"dumps", print_dumps},
-		{"triggers", print_triggers}, {"notices", print_notices}, {"", print_events},
-		{"", print_losses}};
+		{"sideband", print_sideband}, {"unwind", print_stacks}, {"aux", print_aux}, {"", print_self},
+		{"dumps", print_dumps}, {"triggers", print_triggers}, {"notices", print_notices},
+		{"", print_events}, {"", print_losses}};
 
 	for (size_t i = 0; i < FR_ARRAY_SIZE(sections); i++)
 		if (ctl_get(s, sections[i].member))

@@ -26,7 +26,8 @@ const struct fr_unwinder *fr_daemon_unwinder(void *daemon)
 	if (u)
 		return u;
 	if (fr_unwinder_start(&config, &u, &d) < 0) {
-		fr_diag_prefix(&d, "user stacks are recorded by frame pointers, because they cannot be unwound");
+		fr_diag_prefix(
+			&d, "user stacks are recorded by frame pointers, because they cannot be unwound");
 		report(m, &d);
 		return NULL;
 	}
@@ -38,18 +39,31 @@ const struct fr_unwinder *fr_daemon_unwinder(void *daemon)
 	return u;
 }
 
-void fr_daemon_unwind_sideband(struct fr_daemon *m, const void *records, size_t len)
+static struct fr_unwinder *unwinder_of(struct fr_daemon *m)
 {
-	struct fr_unwinder *u = atomic_load(&m->unwinder);
-
-	if (u)
-		fr_unwinder_update(u, records, len);
+	return atomic_load(&m->unwinder);
 }
 
-void fr_daemon_unwind_round(struct fr_daemon *m, uint64_t since_ns)
+void fr_daemon_unwind_records(struct fr_daemon *m, const void *records, size_t len)
 {
-	struct fr_unwinder *u = atomic_load(&m->unwinder);
+	if (unwinder_of(m))
+		fr_unwinder_update(unwinder_of(m), records, len);
+}
 
-	if (u)
-		fr_unwinder_end_round(u, since_ns);
+void fr_daemon_unwind_round(void *daemon, uint64_t since_ns)
+{
+	if (unwinder_of(daemon))
+		fr_unwinder_end_round(unwinder_of(daemon), since_ns);
+}
+
+void fr_daemon_unwind_lost(void *daemon)
+{
+	if (unwinder_of(daemon))
+		fr_unwinder_distrust(unwinder_of(daemon));
+}
+
+void fr_daemon_unwind_scanned(void *daemon, uint64_t scan_ns)
+{
+	if (unwinder_of(daemon))
+		fr_unwinder_trust(unwinder_of(daemon), scan_ns);
 }

@@ -73,12 +73,7 @@ static void on_sideband(void *ctx, const void *records, size_t len, uint64_t low
 	struct fr_daemon *m = ctx;
 
 	fr_jit_open_files_update(m->jit_open_files, records, len, low_watermark_ns);
-	fr_daemon_unwind_sideband(m, records, len);
-}
-
-static void on_sideband_round(void *ctx, uint64_t since_ns)
-{
-	fr_daemon_unwind_round(ctx, since_ns);
+	fr_daemon_unwind_records(m, records, len);
 }
 
 static void on_modules_changed(void *ctx)
@@ -112,6 +107,7 @@ static int open_history(struct fr_daemon *m, struct fr_diag *d)
 	const struct fr_handover_ring ring = {
 		.bytes = m->config->ring_bytes,
 		.origin = m->config->ring_origin,
+		.later = atomic_load(&m->unwinder) ? m->config->unwind_memory_bytes : 0,
 		.dirfd = m->dirfd,
 		.last_try = m->refused.code != 0,
 	};
@@ -143,7 +139,9 @@ static int open_tracker(struct fr_daemon *m, struct fr_diag *d)
 		.inject = on_inject,
 		.unfreeze = on_unfreeze,
 		.observe = on_sideband,
-		.observed = on_sideband_round,
+		.observed = fr_daemon_unwind_round,
+		.lost = fr_daemon_unwind_lost,
+		.scanned = fr_daemon_unwind_scanned,
 		.modules_changed = on_modules_changed,
 		.ctx = m,
 	};

@@ -16,7 +16,7 @@
 void fr_daemon_view(struct fr_daemon *m, struct fr_view *ret)
 {
 	const struct fr_loss_counters losses = fr_daemon_losses(m);
-	const struct fr_unwinder *u = atomic_load(&m->unwinder);
+	struct fr_unwinder *u = atomic_load(&m->unwinder);
 
 	fr_thread_assert(FR_THREAD_MAIN);
 	*ret = (struct fr_view){

@@ -48,6 +48,13 @@ static void wake_if_needed(struct fr_tracker *t, const struct fr_queue *q)
 		wake(t);
 }
 
+static void lose(struct fr_tracker *t)
+{
+	atomic_store(&t->scan_wanted, true);
+	if (t->config.lost)
+		t->config.lost(t->config.ctx);
+}
+
 static int push(struct fr_tracker *t, struct fr_queue *q, const void *head, size_t head_len, const void *data,
 	size_t len)
 {
@@ -55,7 +62,7 @@ static int push(struct fr_tracker *t, struct fr_queue *q, const void *head, size
 
 	if (r != 0) {
 		atomic_fetch_add(&t->queue_drops, 1);
-		atomic_store(&t->scan_wanted, true);
+		lose(t);
 	}
 	wake_if_needed(t, q);
 	return r;
@@ -92,7 +99,7 @@ void fr_tracker_end_round(struct fr_tracker *t, uint64_t since_ns)
 
 void fr_tracker_request_scan(struct fr_tracker *t)
 {
-	atomic_store(&t->scan_wanted, true);
+	lose(t);
 	wake(t);
 }
 
@@ -166,7 +173,8 @@ static bool pump_fresh(struct fr_tracker *t)
 	}
 	t->since_ns = since_ns;
 	if (t->config.observed)
-		t->config.observed(t->config.ctx, t->scan_ns_now ? FR_MIN(since_ns, t->scan_ns_now) : since_ns);
+		t->config.observed(
+			t->config.ctx, t->scan_ns_now ? FR_MIN(since_ns, t->scan_ns_now) : since_ns);
 	tracker_head_advance(t, since_ns);
 	return t->batch.len > 0;
 }

@@ -72,6 +72,10 @@ struct fr_tracker_config {
 	void (*observe)(void *ctx, const void *records, size_t len, uint64_t low_watermark_ns);
 	/* Called after observe(): it has got all side-band that is older than SINCE_NS. May be NULL. */
 	void (*observed)(void *ctx, uint64_t since_ns);
+	/* Called when side-band was lost, before the scan that repairs the loss. Any thread. May be NULL. */
+	void (*lost)(void *ctx);
+	/* Called when observe() has got all records of a scan that began at SCAN_NS. May be NULL. */
+	void (*scanned)(void *ctx, uint64_t scan_ns);
 	/* Called on the tracker thread when modules were loaded or unloaded. May be NULL. Side-band waits in
 	   the queues meanwhile, so the function may take some tenths of a second, but not more. */
 	void (*modules_changed)(void *ctx);

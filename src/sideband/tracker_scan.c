@@ -140,5 +140,7 @@ void tracker_scan_settle(struct fr_tracker *t)
 	if (r < 0)
 		atomic_store(&t->scan_wanted, true);
 	tracker_scan_end(t);
+	if (r == 0 && t->config.scanned)
+		t->config.scanned(t->config.ctx, time_ns);
 	atomic_fetch_add(&t->scans, 1);
 }

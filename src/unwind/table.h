@@ -24,9 +24,11 @@ struct fr_unwind_table {
 	uint32_t skipped; /* entries (FDEs) or rows that are damaged or not supported: they have rule 0 */
 };
 
-/* FD is an open ELF object, DEBUG_FD its separate debug file, or -1. Returns 0 and sets RET; 1 if the object
-   has no call frame information; -ENOEXEC if it is not an ELF object of this machine; -E2BIG if it is too
-   large; or another negative errno. Can wait for a disk, and can take a second for a large object. */
+/* FD is an open ELF object, DEBUG_FD its separate debug file, or -1. Both can have any content. Returns 0 and
+   sets RET; 1 if the object has no call frame information; -ENOEXEC if it is not an ELF object of this
+   machine, or is damaged; -E2BIG if it has more than 64 MiB of call frame information, a million functions, 8
+   million rows or 8 GiB of code; or another negative errno. Can wait for a disk, and can take a second and
+   100 MiB of memory for a very large object. Any thread. */
 int fr_unwind_table_read(int fd, int debug_fd, struct fr_unwind_table *ret);
 /* The same for an image in memory, as the vDSO. */
 int fr_unwind_table_read_image(const void *image, size_t len, struct fr_unwind_table *ret);

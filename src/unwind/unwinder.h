@@ -23,10 +23,14 @@
 #include <sys/types.h>
 
 struct fr_unwinder;
+struct fr_early_ids;
 struct bpf_object;
 
 struct fr_unwinder_config {
 	uint64_t memory_bytes; /* the most bytes of tables and maps; 0: 64 MiB */
+	/* Build-ids for map records that have none (sideband/early_ids.h); borrowed, may be NULL. Without
+	   them, such a file is known by its inode. */
+	struct fr_early_ids *early_ids;
 };
 
 /* Loads the BPF programs that watch changes of maps, and starts the thread. Returns 0; or a negative errno,
@@ -48,6 +52,14 @@ void fr_unwinder_update(struct fr_unwinder *u, const void *records, size_t len);
    thread as for fr_unwinder_update(). */
 void fr_unwinder_end_round(struct fr_unwinder *u, uint64_t since_ns);
 
+/* Side-band was lost, so the maps of any process can be wrong: until fr_unwinder_trust(), no process is
+   unwound by its maps where a BPF program has ever seen a change of them. Any thread. */
+void fr_unwinder_distrust(struct fr_unwinder *u);
+/* All records of a scan of /proc, which began at SCAN_NS, were in calls of fr_unwinder_update() before this
+   call. The maps are right again after the next round that ends behind SCAN_NS, unless side-band was lost
+   after SCAN_NS. The same thread as for fr_unwinder_update(). */
+void fr_unwinder_trust(struct fr_unwinder *u, uint64_t scan_ns);
+
 struct fr_unwinder_stats {
 	uint64_t walks[_FR_UNWIND_RESULTS]; /* of all CPUs */
 	uint64_t frames;
@@ -55,7 +67,10 @@ struct fr_unwinder_stats {
 	uint64_t processes, objects, tables;
 	uint64_t tables_made, tables_evicted, tables_failed, tables_ns; /* tables_ns: time to make them */
 	uint64_t processes_dropped; /* no room for the maps of so many processes */
-	uint64_t queue_drops;	    /* side-band that did not fit into the queue */
+	uint64_t queue_drops; /* records that did not fit into the queue; the maps are distrusted then */
+	/* False: this kernel cannot run BPF programs at the entry and exit of its functions, so no change of
+	   maps is noted except an exec. For the length of a round, a walk can then miss a new map. */
+	bool notes_changes;
 };
 /* Any thread. */
 void fr_unwinder_stats(const struct fr_unwinder *u, struct fr_unwinder_stats *ret);

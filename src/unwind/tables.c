@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "unwind/tables.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "unwind/object_file.h"
+#include "unwind/offsets.h"
+
+#include <errno.h>
+
+/* A file that could not be opened is tried again when a process maps it after this time. */
+#define RETRY_OPEN_NS (10 * FR_NSEC_PER_SEC)
+#define RETRY_ROOM_NS FR_NSEC_PER_SEC
+/* If the tables that are needed all the time do not fit into memory, tables are evicted and made again for
+   ever. This bounds the CPU time to about a tenth. */
+#define REST 9
+
+static size_t bytes_of(const struct fr_unwind_table *t)
+{
+	size_t bytes = t->n_rules * sizeof(*t->rules) + t->n_pages * sizeof(struct fr_unwind_page);
+
+	for (uint32_t i = 0; i < t->n_pages; i++)
+		bytes += FR_ALIGN_UP((size_t)t->pages[i].n_rows * sizeof(*t->rows), FR_UNWIND_AT_UNIT);
+	return bytes;
+}
+
+/* Returns the values of fr_unwind_table_read(). */
+static int read_table(
+	struct fr_unwind_tables *t, const struct fr_unwind_known *k, struct fr_unwind_table *ret)
+{
+	_cleanup_close_ int fd = -1, debug = -1;
+	const void *vdso;
+	size_t size;
+	int r;
+
+	if (k->key.is_vdso) {
+		r = fr_unwind_vdso_find(&vdso, &size);
+		return r < 0 ? r : fr_unwind_table_read_image(vdso, size, ret);
+	}
+	fd = fr_unwind_object_file_open(k, t->processes, &debug);
+	if (fd < 0)
+		return fd == -ENOEXEC ? -ENOENT : fd; /* not a regular file */
+	r = fr_unwind_table_read(fd, debug, ret);
+	if (r != 0)
+		return r;
+	r = fr_unwind_offsets_apply(ret, fd);
+	if (r < 0)
+		fr_unwind_table_deinit(ret);
+	return r;
+}
+
+/* Evicts tables that were not needed as recently as K, until there are BYTES bytes. Returns false if there
+   are no more such tables, or it is too early. */
+static bool make_room(
+	struct fr_unwind_tables *t, const struct fr_unwind_known *k, size_t bytes, uint64_t now_ns)
+{
+	bool any = false;
+
+	if (now_ns < t->evict_ns)
+		return false;
+	do {
+		if (!fr_unwind_objects_evict(t->objects, k->hit_ns))
+			break;
+		any = true;
+	} while (fr_unwind_memory_room(t->memory) + fr_unwind_memory_waiting(t->memory) < bytes);
+	return any;
+}
+
+/* Returns 0 or -ENOSPC. */
+static int install(struct fr_unwind_tables *t, struct fr_unwind_known *k, const struct fr_unwind_table *table,
+	uint64_t now_ns)
+{
+	int r = fr_unwind_objects_install(t->objects, k, table);
+
+	while (r == -ENOSPC) {
+		if (!fr_unwind_memory_waiting(t->memory) && !make_room(t, k, k->table_bytes, now_ns))
+			break;
+		fr_unwind_processes_reclaim(t->processes, now_ns);
+		r = fr_unwind_objects_install(t->objects, k, table);
+		if (r == -ENOSPC && fr_unwind_memory_wait(t->memory) == 0 &&
+			!make_room(t, k, k->table_bytes, now_ns))
+			break;
+	}
+	return r;
+}
+
+/* Returns whether K has room, or can get it. */
+static bool can_have_room(struct fr_unwind_tables *t, struct fr_unwind_known *k, uint64_t now_ns)
+{
+	while (fr_unwind_memory_room(t->memory) + fr_unwind_memory_waiting(t->memory) < k->table_bytes)
+		if (!make_room(t, k, k->table_bytes, now_ns))
+			return false;
+	return true;
+}
+
+static void finish(struct fr_unwind_tables *t, struct fr_unwind_known *k, int r, uint64_t end_ns, uint64_t ns)
+{
+	if (r == 0) {
+		t->made++;
+		k->retry_ns = 0;
+	} else if (r == 1 || r == -ENOEXEC) {
+		fr_unwind_objects_set_state(t->objects, k, FR_UNWIND_BARE);
+	} else if (r == -ENOSPC) {
+		k->retry_ns = end_ns + FR_MAX(RETRY_ROOM_NS, REST * ns);
+	} else {
+		k->retry_ns = end_ns + RETRY_OPEN_NS;
+		t->failed++;
+		fr_unwind_objects_set_state(t->objects, k, FR_UNWIND_FAILED);
+	}
+}
+
+bool fr_unwind_tables_make_one(struct fr_unwind_tables *t, uint64_t now_ns)
+{
+	struct fr_unwind_known *k = fr_unwind_objects_most_wanted(t->objects, now_ns);
+	const uint64_t begin_ns = fr_monotonic_ns(), evicted = t->objects->n_evicted;
+	struct fr_unwind_table table;
+	uint64_t end_ns;
+	int r;
+
+	if (!k)
+		return false;
+	r = can_have_room(t, k, now_ns) ? read_table(t, k, &table) : -ENOSPC;
+	if (r == 0) {
+		k->table_bytes = bytes_of(&table);
+		r = install(t, k, &table, now_ns);
+		fr_unwind_table_deinit(&table);
+	}
+	end_ns = fr_monotonic_ns();
+	t->made_ns += end_ns - begin_ns;
+	if (t->objects->n_evicted != evicted)
+		t->evict_ns = end_ns + REST * (end_ns - begin_ns);
+	finish(t, k, r, end_ns, end_ns - begin_ns);
+	return true;
+}
