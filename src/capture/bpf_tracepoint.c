@@ -26,7 +26,7 @@
    never used again. The lowest bits are the number of the CPU. */
 #define ID_BASE (0xf2ULL << 56)
 #define ID_CPU_BITS 13
-#define MISSES_PERIOD_NS FR_NSEC_PER_SEC
+#define MISSES_PERIOD_NS (FR_NSEC_PER_SEC / 10)
 
 struct instance {
 	struct capture_tracepoint *object;
@@ -369,21 +369,23 @@ void fr_bpf_tracepoints_enable(struct fr_bpf_tracepoints *b, bool enable)
 		__atomic_store_n(&b->table[i].is_enabled, enable, __ATOMIC_RELEASE);
 }
 
-/* Counts how often the kernel did not run a program, because it ran already on the CPU. */
+/* Counts how often the kernel did not run a program, because it ran already on the CPU. The kernel does not
+   say which CPU, nor, for the program of all other tracepoints, which event. */
 static void count_misses(struct fr_bpf_tracepoints *b)
 {
 	for (size_t i = 0; i < b->n_instances; i++)
 		for (unsigned k = 0; k < _FR_BPF_TRACEPOINT_KINDS; k++) {
-			uint64_t *seen = &b->instances[i].missed[k];
+			struct instance *in = &b->instances[i];
+			const size_t event = b->plans[in->object->rodata->fr_event_of[k]].event;
 			struct bpf_prog_info info = {0};
 			__u32 len = sizeof(info);
-			const int fd = bpf_program__fd(find_program(b->instances[i].object, k));
+			const int fd = bpf_program__fd(find_program(in->object, k));
 
 			if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &len) < 0)
 				continue;
-			fr_cell_add_lost(
-				b->config.unknown, FR_LOSS_KERNEL_RING, info.recursion_misses - *seen);
-			*seen = info.recursion_misses;
+			fr_cell_add_lost(&b->config.cells[event * b->config.n_cpus], FR_LOSS_KERNEL_RING,
+				info.recursion_misses - in->missed[k]);
+			in->missed[k] = info.recursion_misses;
 		}
 }
 
