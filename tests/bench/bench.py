@@ -20,6 +20,7 @@ import measure  # imported first, because it adds the folder of harness.py to sy
 import disk
 import stacks
 import storm
+import tracepoints
 import triggers
 from measure import Flightrec, FlightrecInMemory, Perf, PerfOverwrite
 
@@ -117,7 +118,7 @@ TARGETS = [  # what is measured, limit, whether the limit is an upper limit, fun
 
 def verdicts(result):
     out = []
-    for what, limit, upper, get in TARGETS + triggers.TARGETS + stacks.TARGETS + (disk.TARGETS if "disk" in result else []):
+    for what, limit, upper, get in TARGETS + tracepoints.TARGETS + triggers.TARGETS + stacks.TARGETS + (disk.TARGETS if "disk" in result else []):
         value = get(result)
         good = value is not None and (value <= limit if upper else value >= limit)
         out.append({"what": what, "value": value, "limit": limit, "upper": upper, "reached": good})
@@ -127,6 +128,8 @@ def verdicts(result):
 def report(result):
     m, i = result["merge"], result["idle"]
     print(table(result))
+    print()
+    tracepoints.report(result["tracepoints"])
     print()
     print(storm.rows(result["storm"]))
     print()
@@ -178,6 +181,8 @@ def main():
         result["idle"] = measure.idle(work, args)
         result["idle_memory"] = measure.idle(work, args, FlightrecInMemory)
         result["syscalls"] = syscall_bench(work, args)
+        say("tracepoints: perf record, perf's rings, BPF programs")
+        result["tracepoints"] = tracepoints.bench(work, args, median)
         say(f"storm of {args.storm} processes")
         result["storm"] = storm.bench(work, args, median)
         result["storm"]["scan"] = storm.scan(work, args)
