@@ -42,8 +42,8 @@ static int check_age(int fd, uint64_t since_ns)
 }
 
 /* The file must be the same from the check of its content to the answer of the kernel. */
-static int learn(const struct fr_unwind_objects *o, const struct fr_unwind_processes *p,
-	const struct fr_unwind_kernel *kernel, const struct fr_unwind_known *k)
+static int learn(const struct fr_unwind_objects *o, const struct fr_unwind_kernel *kernel,
+	const struct fr_unwind_known *k)
 {
 	const struct fr_unwind_file_object object = fr_unwind_objects_name(o, k);
 	const uint64_t since_ns = fr_now_ns(CLOCK_REALTIME);
@@ -53,7 +53,7 @@ static int learn(const struct fr_unwind_objects *o, const struct fr_unwind_proce
 
 	if (k->key.is_vdso)
 		return fr_unwind_kernel_add_file(kernel, &file, &object);
-	fd = fr_unwind_object_file_open(k, p, NULL);
+	fd = fr_unwind_object_file_open_missed(k);
 	if (fd < 0)
 		return fd;
 	r = ask(kernel, fd, &file);
@@ -62,15 +62,15 @@ static int learn(const struct fr_unwind_objects *o, const struct fr_unwind_proce
 	return r < 0 ? r : fr_unwind_kernel_add_file(kernel, &file, &object);
 }
 
-bool fr_unwind_files_learn_one(struct fr_unwind_objects *o, const struct fr_unwind_processes *p,
-	const struct fr_unwind_kernel *kernel, uint64_t now_ns)
+bool fr_unwind_files_learn_one(
+	struct fr_unwind_objects *o, const struct fr_unwind_kernel *kernel, uint64_t now_ns)
 {
 	struct fr_unwind_known *k = fr_unwind_objects_most_missed(o, now_ns);
 	int r;
 
 	if (!k)
 		return false;
-	r = learn(o, p, kernel, k);
+	r = learn(o, kernel, k);
 	if (r != -EAGAIN)
 		k->misses = 0;
 	k->learn_ns = fr_monotonic_ns() + (r == 0 || r == -EAGAIN ? AGAIN_NS : RETRY_NS);

@@ -8,9 +8,8 @@
 
 #include "unwind/kernel.h"
 #include "unwind/objects.h"
-#include "unwind/processes.h"
 
 /* Tells the file of the object that was missed most often. Can wait for a disk. Returns whether there was
    one. The same thread as for the objects. */
-bool fr_unwind_files_learn_one(struct fr_unwind_objects *o, const struct fr_unwind_processes *p,
-	const struct fr_unwind_kernel *kernel, uint64_t now_ns);
+bool fr_unwind_files_learn_one(
+	struct fr_unwind_objects *o, const struct fr_unwind_kernel *kernel, uint64_t now_ns);

@@ -41,7 +41,8 @@ int fr_unwind_objects_new(struct fr_unwind_shared *shared, struct fr_unwind_memo
 
 static void free_known(struct fr_unwind_known *k)
 {
-	free(k->path);
+	free(k->source.path);
+	free(k->missed.path);
 	free(k);
 }
 
@@ -180,19 +181,24 @@ static struct fr_unwind_known *add(struct fr_unwind_objects *o, const struct fr_
 	return k;
 }
 
+static void store_source(struct fr_unwind_source *s, const struct fr_record_mmap2 *m)
+{
+	if (!s->path || strcmp(s->path, m->filename) != 0) {
+		free(s->path);
+		s->path = strdup(m->filename);
+	}
+	s->pid = (pid_t)m->pid;
+	s->start = m->addr;
+	s->end = m->addr + m->len;
+}
+
 /* A file that could not be opened can perhaps be opened by a new map. */
 static void set_source(
 	struct fr_unwind_objects *o, struct fr_unwind_known *k, const struct fr_record_mmap2 *m)
 {
 	const uint64_t time_ns = fr_record_time(&m->header);
 
-	if (!k->path || strcmp(k->path, m->filename) != 0) {
-		free(k->path);
-		k->path = strdup(m->filename);
-	}
-	k->pid = (pid_t)m->pid;
-	k->start = m->addr;
-	k->end = m->addr + m->len;
+	store_source(&k->source, m);
 	if (state_of(o, k->number) == FR_UNWIND_FAILED && k->retry_ns && time_ns > k->retry_ns)
 		store_state(shared_of(o, k->number), FR_UNWIND_WANTED);
 }
@@ -206,6 +212,7 @@ static void take_misses(
 
 	if (__atomic_load_n(&miss->map, __ATOMIC_RELAXED) != map)
 		return;
+	store_source(&k->missed, m);
 	k->misses += miss->hits;
 	k->wanted_hits += miss->hits;
 	__atomic_store_n(&miss->map, 0, __ATOMIC_RELAXED);

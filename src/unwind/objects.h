@@ -28,15 +28,21 @@ struct fr_unwind_key {
 	uint64_t is_vdso;
 };
 
+/* How to open an object: a map of it. */
+struct fr_unwind_source {
+	char *path;
+	pid_t pid;
+	uint64_t start, end;
+};
+
 struct fr_unwind_known {
 	UT_hash_handle hh;
 	struct fr_unwind_key key;
 	uint32_t number;
-	uint32_t refs; /* maps that BPF programs can find */
-	/* How to open it: the map of it that was seen last. */
-	char *path;
-	pid_t pid;
-	uint64_t start, end;
+	uint32_t refs;			/* maps that BPF programs can find */
+	struct fr_unwind_source source; /* the map that was seen last */
+	struct fr_unwind_source
+		missed;	      /* the map that was missed last: perhaps another file with the same bytes */
 	uint64_t wanted_hits; /* since the object has no table */
 	uint64_t hit_ns;      /* time of the last look that found hits; the order of eviction */
 	uint64_t retry_ns;    /* do not try to make the table before this time */

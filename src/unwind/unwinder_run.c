@@ -130,7 +130,7 @@ static void look(struct fr_unwinder *u)
 		u->reclaim_ns = fr_monotonic_ns() + LOOK_NS;
 	}
 	fr_unwind_objects_look(u->objects, now_ns);
-	while (fr_unwind_files_learn_one(u->objects, u->processes, &u->kernel, now_ns) ||
+	while (fr_unwind_files_learn_one(u->objects, &u->kernel, now_ns) ||
 		fr_unwind_tables_make_one(&u->tables, now_ns)) {
 		is_busy = true;
 		if (!has_new_round(u))

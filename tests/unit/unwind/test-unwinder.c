@@ -243,15 +243,15 @@ TEST(a_forked_process_has_maps_at_once)
 	assert_null(process(pid));
 }
 
-/* Returns a child that has done an exec of sleep. */
-static pid_t exec_child(void)
+/* Returns a child that has done an exec of PROGRAM, which is sleep or a copy of it. */
+static pid_t exec_program(const char *program)
 {
 	char path[64], name[256] = "";
 	const pid_t pid = fork();
 
 	assert_true(pid >= 0);
 	if (pid == 0) {
-		execl("/bin/sleep", "sleep", "100", (char *)NULL);
+		execl(program, "sleep", "100", (char *)NULL);
 		_exit(1);
 	}
 	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
@@ -260,6 +260,11 @@ static pid_t exec_child(void)
 		usleep(1000);
 	}
 	return pid;
+}
+
+static pid_t exec_child(void)
+{
+	return exec_program("/bin/sleep");
 }
 
 TEST(after_an_exec_no_old_map_is_trusted)
@@ -283,6 +288,124 @@ TEST(after_an_exec_no_old_map_is_trusted)
 	kill_child(pid);
 	live_round(live);
 	assert_null(process(pid));
+}
+
+/* Returns the entry of a young process; NULL if it has none. */
+static const struct fr_unwind_young *young_of(pid_t pid)
+{
+	for (uint32_t i = 0; i < FR_UNWIND_YOUNG; i++)
+		if ((uint32_t)u->kernel.shared->young_owners[i] == (uint32_t)pid)
+			return &u->kernel.shared->young[i];
+	return NULL;
+}
+
+/* Returns the map of a young process that has the code of the file NAME, as /proc says. */
+static const struct fr_unwind_map *young_map(pid_t pid, const char *name)
+{
+	const struct fr_unwind_young *young = young_of(pid);
+	const struct fr_unwind_map *found = NULL;
+	unsigned long long start, end, offset;
+	char path[64], line[4096], x;
+	FILE *f;
+
+	assert_non_null(young);
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	f = fopen(path, "re");
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "%llx-%llx %*c%*c%c%*c %llx", &start, &end, &x, &offset) == 4 && x == 'x' &&
+			strstr(line, name))
+			for (uint64_t i = 0; i < young->n; i++)
+				if (young->maps[i].start == start && young->maps[i].end == end)
+					found = &young->maps[i];
+	fclose(f);
+	return found;
+}
+
+TEST(after_an_exec_a_young_process_has_the_maps_of_the_kernel)
+{
+	static const char *const names[] = {"sleep", "ld-linux", "[vdso]"};
+	const uint64_t begin_ns = fr_monotonic_ns();
+	pid_t pid;
+
+	start(0);
+	pid = exec_child();
+	for (size_t i = 0; i < FR_ARRAY_SIZE(names); i++) {
+		const struct fr_unwind_map *map = young_map(pid, names[i]);
+
+		print_message("%s\n", names[i]);
+		assert_non_null(map);
+		assert_int_equal(map->object, FR_UNWIND_OBJECT_FAILED); /* no walk has missed it yet */
+	}
+	assert_true(young_of(pid)->begin_ns > begin_ns && young_of(pid)->ns < fr_monotonic_ns());
+	kill_child(pid);
+	while (young_of(pid)) { /* the kernel frees a task after a grace period */
+		assert_true(fr_monotonic_ns() < begin_ns + 10 * FR_NSEC_PER_SEC);
+		usleep(1000);
+	}
+}
+
+/* A walk in a process that runs PROGRAM misses the file NAME, and the unwinder gets the record of the map. */
+static uint32_t miss(const char *program, const char *name)
+{
+	const pid_t pid = exec_program(program);
+	const uint64_t map = fr_unwind_miss_map((uint32_t)pid, young_map(pid, name)->start);
+	const void *start = (const void *)(uintptr_t)young_map(pid, name)->start;
+	uint32_t number;
+
+	u->kernel.shared->misses[fr_unwind_miss_hash(map)] = (struct fr_unwind_miss){map, 1};
+	live_round(live);
+	assert_int_equal(u->kernel.shared->misses[fr_unwind_miss_hash(map)].map, 0);
+	number = find_map(pid, start)->object;
+	kill_child(pid);
+	return number;
+}
+
+/* Returns the object of the file NAME in the young entry of a new process. */
+static uint32_t object_in_new_process(const char *program, const char *name)
+{
+	const pid_t pid = exec_program(program);
+	const uint32_t number = young_map(pid, name)->object;
+
+	kill_child(pid);
+	return number;
+}
+
+TEST(a_file_that_was_missed_is_known_in_the_next_process)
+{
+	static const char *const names[] = {"sleep", "ld-linux", "[vdso]"};
+
+	start(0);
+	for (size_t i = 0; i < FR_ARRAY_SIZE(names); i++) {
+		const uint64_t until_ns = fr_monotonic_ns() + 10 * FR_NSEC_PER_SEC;
+		const uint32_t number = miss("/bin/sleep", names[i]);
+
+		print_message("%s\n", names[i]);
+		while (object_in_new_process("/bin/sleep", names[i]) != number)
+			assert_true(fr_monotonic_ns() < until_ns);
+		wait_for_state(&u->kernel.shared->objects[number], FR_UNWIND_READY);
+	}
+}
+
+TEST(a_file_that_has_changed_is_not_known)
+{
+	char path[] = "/tmp/unwinder-sleep-XXXXXX";
+	const uint64_t until_ns = fr_monotonic_ns() + 10 * FR_NSEC_PER_SEC;
+	_cleanup_close_ int from = open("/bin/sleep", O_RDONLY | O_CLOEXEC);
+	int to = mkostemp(path, O_CLOEXEC);
+	uint32_t number;
+
+	start(0);
+	assert_true(from >= 0 && to >= 0);
+	assert_true(copy_file_range(from, NULL, to, NULL, 1 << 20, 0) > 1000);
+	assert_int_equal(fchmod(to, 0755), 0);
+	close(to);
+	number = miss(path, path);
+	while (object_in_new_process(path, path) != number)
+		assert_true(fr_monotonic_ns() < until_ns);
+	assert_int_equal(chmod(path, 0700), 0); /* changes the time, as each write does */
+	assert_int_equal(object_in_new_process(path, path), FR_UNWIND_OBJECT_FAILED);
+	unlink(path);
 }
 
 TEST(a_new_map_is_noted_and_then_known)
@@ -369,7 +492,7 @@ TEST(a_deleted_file_has_a_table)
 	pid = run_deleted_file();
 	wait_for_maps(pid, 4);
 	k = u->objects->by_number[process(pid)->maps[0].object];
-	assert_non_null(strstr(k->path, "/tmp/unwinder-"));
+	assert_non_null(strstr(k->source.path, "/tmp/unwinder-"));
 	hit(&u->kernel.shared->objects[k->number]);
 	wait_for_state(&u->kernel.shared->objects[k->number], FR_UNWIND_READY);
 	kill_child(pid);
