@@ -207,6 +207,7 @@ static inline fr_u32 fr_unwind_miss_hash(fr_u64 map)
 
 struct fr_unwind_shared {
 	fr_u64 synced_ns; /* the slots know all changes before this time */
+	fr_u64 missed_ns; /* when a walk last asked for a round, because it missed a map or a table */
 	struct fr_unwind_slot slots[FR_UNWIND_SLOTS];
 	struct fr_unwind_change changes[FR_UNWIND_CHANGES]; /* [fr_unwind_hash(pid) % FR_UNWIND_CHANGES] */
 	struct fr_unwind_object objects[FR_UNWIND_OBJECTS_MAX];

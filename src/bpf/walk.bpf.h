@@ -59,6 +59,7 @@ struct fr_walk {
    of program has its own memory, because an interrupt can run another program. */
 struct fr_scratch {
 	struct fr_walk walk;
+	__u64 wants_round; /* the record shall wake the recorder */
 	__u64 words[FR_BPF_WORDS];
 };
 
@@ -475,6 +476,25 @@ static __always_inline void fr_count_walk(const struct fr_walk *w)
 	}
 }
 
+#define FR_MISS_NS 50000000ull
+
+/* If the walk has missed a map or a table, asks for a round of the recorder, which brings the newest
+   side-band to the unwinder. A miss can come again and again, so at most one walk asks in FR_MISS_NS. */
+static __always_inline void fr_ask_for_round(struct fr_scratch *s, struct fr_unwind_shared *shared)
+{
+	const __u32 result = s->walk.result;
+	__u64 now;
+
+	if (result != FR_UNWIND_NO_PROCESS && result != FR_UNWIND_CHANGED && result != FR_UNWIND_NO_TABLE &&
+		result != FR_UNWIND_NO_MAP)
+		return;
+	now = bpf_ktime_get_ns();
+	if (now - shared->missed_ns < FR_MISS_NS)
+		return;
+	shared->missed_ns = now;
+	s->wants_round = 1;
+}
+
 /* Writes the user stack of the current task to S->words from AT on: at most MAX frames, innermost first.
    Returns the number of frames. */
 static __always_inline __u32 fr_walk_user(struct fr_scratch *s, __u32 at, __u32 max)
@@ -506,5 +526,6 @@ static __always_inline __u32 fr_walk_user(struct fr_scratch *s, __u32 at, __u32 
 		fr_find_process(w, ctx.shared, bpf_get_current_pid_tgid() >> 32);
 	bpf_loop(FR_BPF_STACK_MAX + 1, fr_step, &ctx, 0);
 	fr_count_walk(w);
+	fr_ask_for_round(s, ctx.shared);
 	return w->n;
 }

@@ -6,10 +6,8 @@
 #include "unwind/files.h"
 
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
-#define NICE 10
 #define LOOK_NS (200 * FR_NSEC_PER_MSEC)
 #define LOOK_IDLE_NS FR_NSEC_PER_SEC
 
@@ -146,7 +144,6 @@ static void look(struct fr_unwinder *u)
 static void begin_thread(struct fr_unwinder *u)
 {
 	fr_thread_begin(FR_THREAD_UNWINDER);
-	(void)setpriority(PRIO_PROCESS, (id_t)gettid(), NICE);
 	fr_lock(&u->lock);
 	u->tid = gettid();
 	fr_cond_broadcast(&u->changed);
