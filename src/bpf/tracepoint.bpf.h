@@ -94,6 +94,9 @@ static __always_inline int fr_is_own(const struct fr_made *m)
    KIND is a constant. */
 static __always_inline int fr_tracepoint_begin(struct fr_made *m, __u32 kind, __u32 event)
 {
+	/* Linux 6.1 does not know that a variable with an address is constant. */
+	__u32 key = kind;
+
 	m->cpu = bpf_get_smp_processor_id();
 	m->event = event;
 	m->tp = bpf_map_lookup_elem(&fr_tracepoints, &event);
@@ -105,7 +108,7 @@ static __always_inline int fr_tracepoint_begin(struct fr_made *m, __u32 kind, __
 	m->ring = bpf_map_lookup_elem(&fr_rings, &m->cpu);
 	if (!m->ring || (fr_has_cgroup && bpf_current_task_under_cgroup(&fr_cgroup, 0) != 1))
 		return 0;
-	m->scratch = bpf_map_lookup_elem(&fr_scratch, &kind);
+	m->scratch = bpf_map_lookup_elem(&fr_scratch, &key);
 	if (!m->scratch)
 		return 0;
 	m->raw = fr_has_stack[kind] ? (void *)m->scratch->raw + 4 : (void *)&m->scratch->s.words[6] + 4;

@@ -188,7 +188,7 @@ static bool is_better(const struct fr_event *e, const struct fr_bpf_plan *p)
 static int plan_raw_data(const struct fr_event *e, struct fr_bpf_plan *ret, char *why, size_t why_size)
 {
 	_cleanup_buf_ struct fr_buf text = {0};
-	struct fr_tracepoint_format f;
+	struct fr_tracepoint_format f = {0};
 	const char *obstacle;
 	int r = fr_tracepoint_read_format(&fr_event_env_machine, e->tracepoint, &text);
 

@@ -52,20 +52,17 @@ static size_t round_to_pages(size_t bytes)
 	return FR_ALIGN_UP(bytes, (size_t)sysconf(_SC_PAGESIZE));
 }
 
-/* Makes an array with N values of SIZE bytes, and maps it. Returns 0 or a negative errno. */
-static int make_array(const char *name, size_t size, size_t n, int *ret_fd, void *ret_mapped)
+/* Makes an array with N values of SIZE bytes. Returns its memory, or NULL with errno. */
+static void *make_array(const char *name, size_t size, size_t n, int *ret_fd)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
 	void *p;
 
 	*ret_fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, name, sizeof(uint32_t), (__u32)size, (__u32)n, &opts);
 	if (*ret_fd < 0)
-		return -errno;
+		return NULL;
 	p = mmap(NULL, round_to_pages(size * n), PROT_READ | PROT_WRITE, MAP_SHARED, *ret_fd, 0);
-	if (p == MAP_FAILED)
-		return -errno;
-	*(void **)ret_mapped = p;
-	return 0;
+	return p == MAP_FAILED ? NULL : p;
 }
 
 static struct bpf_program *find_program(struct capture_tracepoint *o, unsigned kind)
@@ -277,10 +274,11 @@ static int open_all(struct fr_bpf_tracepoints *b, const struct fr_bpf_capture *c
 	if (r < 0)
 		return r;
 	find_probe_code(b);
-	r = make_array("fr_tracepoints", sizeof(*b->table), b->n, &b->table_fd, &b->table);
-	if (r == 0)
-		r = make_array("fr_tp_lost", sizeof(*b->lost), b->n * b->n_possible, &b->lost_fd, &b->lost);
-	for (size_t i = 0; r == 0 && i < b->n; i++)
+	b->table = make_array("fr_tracepoints", sizeof(*b->table), b->n, &b->table_fd);
+	b->lost = make_array("fr_tp_lost", sizeof(*b->lost), b->n * b->n_possible, &b->lost_fd);
+	if (!b->table || !b->lost)
+		return fr_fail_errno(d, -errno, NULL, "cannot make the BPF maps of tracepoints");
+	for (size_t i = 0; i < b->n; i++)
 		b->table[i] = b->plans[i].entry;
 	for (size_t i = 0; r == 0 && i < n_instances; i++)
 		r = load(b, i, capture);

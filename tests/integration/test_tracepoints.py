@@ -30,15 +30,20 @@ def content(line, whose):
 def both_ways(sample, of=None):
     """Returns the content of the samples of both ways, in the order of time. OF chooses processes that have begun and ended while
     both ways recorded. Without it, the first and the last samples of one way are left out if the other way cannot have them,
-    because the recorder enables and drains one way after the other."""
+    because the recorder enables and drains one ring after the other."""
     # perf does not record that it wakes a recorder.
     lines = sorted((line for line in script_lines(sample) if (not of or of(line)) and "comm=fr-recorder" not in line.trace),
                    key=lambda line: line.time)
     ways = [[line for line in lines if line.event.startswith(way)] for way in ("perf", "bpf")]
     if of or not all(ways):
         return [[content(line, of) for line in way] for way in ways]
-    begin, end = max(way[0].time for way in ways), min(way[-1].time for way in ways)
-    return [[content(line, of) for line in way if begin <= line.time <= end] for way in ways]
+    both = [[], []]
+    for cpu in {line.cpu for line in ways[0]} & {line.cpu for line in ways[1]}:
+        there = [[line for line in way if line.cpu == cpu] for way in ways]
+        begin, end = max(way[0].time for way in there), min(way[-1].time for way in there)
+        for i, way in enumerate(there):
+            both[i] += [content(line, of) for line in way if begin <= line.time <= end]
+    return both
 
 
 def difference(ways):

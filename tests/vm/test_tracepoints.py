@@ -20,7 +20,7 @@ record() { # NAME EVENTS…
     name=$1; shift; rm -rf /tmp/d; mkdir /tmp/d
     flightrecd "$@" -m 4M -M 16M -o /tmp/d --socket /tmp/ctl 2>/share/$name.log & recorder=$!
     n=0; until flightrecctl --socket /tmp/ctl status 2>/dev/null | grep -q recording; do
-        n=$((n + 1)); [ $n -lt 600 ] || exit 1; sleep 0.1; done
+        n=$((n + 1)); kill -0 $recorder && [ $n -lt 600 ] || exit 1; sleep 0.1; done
     frtest-syscalls -n 200 >/dev/null; sleep 0.2
     flightrecctl --socket /tmp/ctl dump >/dev/null || exit 1
     kill $recorder; wait $recorder
@@ -45,7 +45,9 @@ def test_records_are_those_of_perf(series, tmp_path):
     vm = kernel.MiniVM(kernel.Kernel(series), share, programs=[*programs, shutil.which("perf")], memory=1024)
     script = SCRIPT + "".join(f"record {i} {twice(e)}\n" for i, e in enumerate(EVENTS)) + \
         "".join(f"record s{i} {twice(e, ',call-graph=fp')}\n" for i, e in enumerate(STACKS))
-    out = vm.run(script + "dmesg\n")
+    unwind = "".join(f"-e {e}/capture=bpf,call-graph=unwind/ " for e in EVENTS)
+    out = vm.run(f"{script}record unwind {unwind}\ndmesg\n")
+    assert "frame pointers" not in (share / "unwind.log").read_text()
     assert not re.search(r"WARNING:|BUG:|Oops:", out), out
     for i, event in enumerate(EVENTS):
         found = re.findall(r"^\s*(.*?)\s+[\d.]+:\s+(perf|bpf):\s*(.*)$", (share / str(i)).read_text(), re.M)
