@@ -19,6 +19,7 @@ from pathlib import Path
 import measure  # imported first, because it adds the folder of harness.py to sys.path
 import disk
 import storm
+import switches
 import triggers
 from measure import Flightrec, FlightrecInMemory, Perf, PerfOverwrite
 
@@ -116,7 +117,7 @@ TARGETS = [  # what is measured, limit, whether the limit is an upper limit, fun
 
 def verdicts(result):
     out = []
-    for what, limit, upper, get in TARGETS + triggers.TARGETS + (disk.TARGETS if "disk" in result else []):
+    for what, limit, upper, get in TARGETS + triggers.TARGETS + switches.TARGETS + (disk.TARGETS if "disk" in result else []):
         value = get(result)
         good = value is not None and (value <= limit if upper else value >= limit)
         out.append({"what": what, "value": value, "limit": limit, "upper": upper, "reached": good})
@@ -141,6 +142,7 @@ def report(result):
         disk.report(result)
     print()
     triggers.report(result)
+    switches.report(result["switches"])
     print()
     for name, value in result["ratios"].items():
         print(f"{name:48} {'–' if value is None else f'{value:,.2f}'}")
@@ -180,6 +182,8 @@ def main():
         result["storm"]["scan"] = storm.scan(work, args)
         say("triggers: to the closed window, storms, overhead of probes")
         result["triggers"] = triggers.bench(work, args)
+        say("switches with the event offcpu")
+        result["switches"] = switches.bench(work, args)
         say("merge against cat")
         result["merge"] = disk.merge(work, 256 if args.quick else 4096)
         if not args.quick:
