@@ -30,6 +30,21 @@ static __always_inline void copy_comm(void *to, const struct task_struct___tp *t
 	bpf_probe_read_kernel(to, 16, task->comm);
 }
 
+static __always_inline int is_compat(void)
+{
+	return fr_current()->thread_info.status & TS_COMPAT;
+}
+
+static __always_inline void copy_args(__u64 *to, const struct pt_regs___kernel *regs)
+{
+	to[0] = regs->di;
+	to[1] = regs->si;
+	to[2] = regs->dx;
+	to[3] = regs->r10;
+	to[4] = regs->r8;
+	to[5] = regs->r9;
+}
+
 SEC("tp_btf/sys_enter")
 int BPF_PROG(sys_enter, struct pt_regs___kernel *regs, long id)
 {
@@ -40,7 +55,7 @@ int BPF_PROG(sys_enter, struct pt_regs___kernel *regs, long id)
 		return 0;
 	raw = m.raw;
 	raw[1] = id;
-	if (fr_current()->thread_info.status & TS_COMPAT) {
+	if (is_compat()) {
 		raw[2] = (__u32)regs->bx;
 		raw[3] = (__u32)regs->cx;
 		raw[4] = (__u32)regs->dx;
@@ -48,13 +63,9 @@ int BPF_PROG(sys_enter, struct pt_regs___kernel *regs, long id)
 		raw[6] = (__u32)regs->di;
 		raw[7] = (__u32)regs->bp;
 	} else {
-		raw[2] = regs->di;
-		raw[3] = regs->si;
-		raw[4] = regs->dx;
-		raw[5] = regs->r10;
-		raw[6] = regs->r8;
-		raw[7] = regs->r9;
+		copy_args(&raw[2], regs);
 	}
+	raw[8] = 0;
 	fr_tracepoint_end(&m, ctx, FR_BPF_SYS_ENTER, 68);
 	return 0;
 }
@@ -70,7 +81,54 @@ int BPF_PROG(sys_exit, struct pt_regs___kernel *regs, long ret)
 	raw = m.raw;
 	raw[1] = (__s64)(int)regs->orig_ax;
 	raw[2] = ret;
+	raw[3] = 0;
 	fr_tracepoint_end(&m, ctx, FR_BPF_SYS_EXIT, 28);
+	return 0;
+}
+
+/* Begins the record of the system call NR, if it is recorded. perf leaves out those of 32-bit processes. */
+static __always_inline int begin_call(struct fr_made *m, __u32 kind, __u32 nr)
+{
+	__u32 event;
+
+	if (nr >= FR_BPF_CALLS_MAX)
+		return 0;
+	FR_OPAQUE(nr);
+	event = fr_event_of_call[kind - FR_BPF_CALL_ENTER][nr & (FR_BPF_CALLS_MAX - 1)];
+	return event && !is_compat() && fr_tracepoint_begin(m, kind, event - 1);
+}
+
+SEC("tp_btf/sys_enter")
+int BPF_PROG(call_enter, struct pt_regs___kernel *regs, long id)
+{
+	struct fr_made m;
+	__u64 *raw;
+	__u32 end;
+
+	if (!begin_call(&m, FR_BPF_CALL_ENTER, id))
+		return 0;
+	raw = m.raw;
+	raw[1] = (__u32)id;
+	copy_args(&raw[2], regs);
+	end = m.tp->data_bytes / 8 & 15;
+	raw[end] = 0; /* the padding behind the call's arguments */
+	fr_tracepoint_end(&m, ctx, FR_BPF_CALL_ENTER, m.tp->raw_bytes & 127);
+	return 0;
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(call_exit, struct pt_regs___kernel *regs, long ret)
+{
+	struct fr_made m;
+	__u64 *raw;
+
+	if (!begin_call(&m, FR_BPF_CALL_EXIT, regs->orig_ax))
+		return 0;
+	raw = m.raw;
+	raw[1] = (__u32)regs->orig_ax;
+	raw[2] = ret;
+	raw[3] = 0;
+	fr_tracepoint_end(&m, ctx, FR_BPF_CALL_EXIT, 28);
 	return 0;
 }
 
@@ -126,6 +184,7 @@ int BPF_PROG(sched_waking, struct task_struct___tp *task)
 	raw[6] = task->pid;
 	raw[7] = task->prio;
 	raw[8] = task->thread_info.cpu;
+	raw[9] = 0;
 	fr_tracepoint_end(&m, ctx, FR_BPF_SCHED_WAKING, 36);
 	return 0;
 }

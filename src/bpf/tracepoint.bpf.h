@@ -8,6 +8,8 @@
 /* User space sets these before it loads the programs, so the verifier removes code that is not needed. */
 const volatile __u32 fr_event_of[_FR_BPF_TRACEPOINT_KINDS] = {
 	0}; /* the event of a raw tracepoint's program */
+/* the events of system calls, by number, plus 1; first of the entries, then of the exits. 0: none */
+const volatile __u16 fr_event_of_call[2][FR_BPF_CALLS_MAX] = {0};
 const volatile _Bool fr_has_stack[_FR_BPF_TRACEPOINT_KINDS] = {0};
 const volatile _Bool fr_has_unwind = 0; /* there are tables for fr_walk_user() */
 const volatile _Bool fr_has_cgroup = 0;
@@ -299,18 +301,18 @@ static __always_inline void fr_tracepoint_submit(const struct fr_made *m, __u32 
 }
 
 /* Sets the address and the mode that perf gives to an event. */
-static __always_inline void fr_set_ip(struct fr_made *m, void *ctx, int is_raw)
+static __always_inline void fr_set_ip(struct fr_made *m, void *ctx, __u32 kind)
 {
 	__u64 *words = m->scratch->s.words;
 	struct pt_regs___kernel *regs = 0;
 	__u64 ip = 0;
 
 	words[0] = PERF_RECORD_SAMPLE | (__u64)PERF_RECORD_MISC_KERNEL << 32;
-	if (is_raw) {
+	if (kind < FR_BPF_CALL_ENTER) {
 		if (!m->tp->ip)
 			fr_find_frame(m->tp, ctx, m->scratch->frames);
 		ip = m->tp->ip;
-	} else if (m->tp->flags & FR_BPF_AT_USER) {
+	} else if (kind < FR_BPF_ANY_TRACEPOINT || m->tp->flags & FR_BPF_AT_USER) {
 		regs = (void *)bpf_task_pt_regs((void *)fr_current());
 		ip = regs->ip;
 		words[0] = PERF_RECORD_SAMPLE | (__u64)PERF_RECORD_MISC_USER << 32;
@@ -325,7 +327,7 @@ static __always_inline void fr_set_ip(struct fr_made *m, void *ctx, int is_raw)
  */
 static __always_inline void fr_tracepoint_end(struct fr_made *m, void *ctx, __u32 kind, __u32 raw_bytes)
 {
-	const int is_raw = kind != FR_BPF_ANY_TRACEPOINT;
+	const int is_raw = kind < FR_BPF_CALL_ENTER;
 	__u64 *words = m->scratch->s.words;
 	__u32 n = 6;
 
@@ -335,7 +337,7 @@ static __always_inline void fr_tracepoint_end(struct fr_made *m, void *ctx, __u3
 	words[3] = m->pid_tgid >> 32 | m->pid_tgid << 32;
 	words[4] = bpf_ktime_get_ns();
 	words[5] = m->cpu;
-	fr_set_ip(m, ctx, is_raw);
+	fr_set_ip(m, ctx, kind);
 	if (fr_has_stack[kind]) {
 		n = fr_add_call_chain(m, ctx, is_raw);
 		FR_OPAQUE(n);

@@ -58,26 +58,30 @@ struct fr_bpf_tracepoint {
 	fr_u32 own_tids[FR_BPF_OWN_MAX];
 	fr_u32 flags; /* FR_BPF_CALLCHAIN … */
 	fr_u32 max_stack;
-	fr_u32 type;	      /* common_type and common_flags, as they are in the raw data */
-	fr_u32 data_bytes;    /* the end of the fields in the raw data */
-	fr_u32 raw_bytes;     /* the size of the raw data, with the padding of perf */
-	fr_u32 dynamic;	      /* the offset of the last __data_loc field; 0: there is none */
-	fr_u32 dynamic_begin; /* the offset of the first byte of dynamic data */
-	fr_u32 skip;	      /* raw tracepoints: the frame of a kernel stack before the tracepoint's own */
-	fr_u64 ip;	      /* raw tracepoints: the code of the tracepoint; 0: not known yet */
+	fr_u32 type;		     /* common_type and common_flags, as they are in the raw data */
+	fr_u32 data_bytes;	     /* the end of the fields in the raw data */
+	fr_u32 raw_bytes;	     /* the size of the raw data, with the padding of perf */
+	fr_u32 dynamic;		     /* the offset of the last __data_loc field; 0: there is none */
+	fr_u32 dynamic_begin;	     /* the offset of the first byte of dynamic data */
+	fr_u32 skip;		     /* the frame of a kernel stack before the tracepoint's own */
+	fr_u64 ip;		     /* raw tracepoints: the code of the tracepoint; 0: not known yet */
 	struct fr_bpf_code probe[3]; /* raw tracepoints: code between the tracepoint and the program */
 	struct fr_bpf_filter filter;
 };
 #define FR_BPF_TRACEPOINTS_MAX 4096u
+#define FR_BPF_CALLS_MAX 512u /* numbers of system calls */
 #define FR_BPF_RAW_MAX 1024u
 
-/* The programs of raw tracepoints, each with its own way to make the raw data; then the program of all other
-   tracepoints, to which the kernel gives the raw data. */
+/* The programs. First those of raw tracepoints, each with its own way to make the raw data. FR_BPF_CALL_*
+   make the data of all tracepoints syscalls:*, by the number of the system call. The last program is that of
+   all other tracepoints. The kernel gives it the raw data. */
 enum fr_bpf_tracepoint_kind {
 	FR_BPF_SYS_ENTER,
 	FR_BPF_SYS_EXIT,
 	FR_BPF_SCHED_SWITCH,
 	FR_BPF_SCHED_WAKING,
+	FR_BPF_CALL_ENTER,
+	FR_BPF_CALL_EXIT,
 	FR_BPF_ANY_TRACEPOINT,
 	_FR_BPF_TRACEPOINT_KINDS,
 };

@@ -8,6 +8,7 @@
 #include "perfdata/record.h"
 
 #include <errno.h>
+#include <asm/unistd.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
@@ -42,9 +43,57 @@ static bool has_fields(const struct fr_tracepoint_format *f, const char *wanted)
 	return !strcmp(text, wanted);
 }
 
-static enum fr_bpf_tracepoint_kind find_kind(const char *tracepoint, const struct fr_tracepoint_format *f)
+/* Finds the number of the system call NAME, as tracefs calls it: by the name of the kernel's function. */
+static bool find_call(const char *name, uint32_t *ret)
+{
+	static const struct {
+		const char *name;
+		uint32_t number;
+	} calls[] = {
+#define SYSCALL(name) {#name, __NR_##name},
+#define SYSCALL_WAITS(name) SYSCALL(name)
+#include "syscalls.inc"
+#ifdef __x86_64__
+		{"newstat", __NR_stat},
+		{"newfstat", __NR_fstat},
+		{"newlstat", __NR_lstat},
+		{"sendfile64", __NR_sendfile},
+#endif
+		{"newuname", __NR_uname},
+		{"umount", __NR_umount2},
+	};
+
+	for (size_t i = 0; i < FR_ARRAY_SIZE(calls); i++)
+		if (!strcmp(calls[i].name, name) && calls[i].number < FR_BPF_CALLS_MAX) {
+			*ret = calls[i].number;
+			return true;
+		}
+	return false;
+}
+
+/* Returns whether the format is that of a system call: its number, and then its arguments or its result. */
+static bool is_call_format(const struct fr_tracepoint_format *f)
+{
+	const struct fr_field *number = fr_tracepoint_format_find(f, "__syscall_nr");
+
+	if (!number || number != &f->fields[0] || number->offset != 8 || f->n_fields > 7 || f->dynamic)
+		return false;
+	for (uint32_t i = 1; i < f->n_fields; i++)
+		if (f->fields[i].offset != 8 + 8 * i || f->fields[i].bytes != 8)
+			return false;
+	return true;
+}
+
+static enum fr_bpf_tracepoint_kind find_kind(
+	const char *tracepoint, const struct fr_tracepoint_format *f, uint32_t *ret_call)
 {
 #ifdef __x86_64__ /* the programs know its registers */
+	if (!strncmp(tracepoint, "syscalls:sys_enter_", 19) && is_call_format(f) &&
+		find_call(tracepoint + 19, ret_call))
+		return FR_BPF_CALL_ENTER;
+	if (!strncmp(tracepoint, "syscalls:sys_exit_", 18) && is_call_format(f) &&
+		find_call(tracepoint + 18, ret_call))
+		return FR_BPF_CALL_EXIT;
 	for (unsigned k = 0; k < FR_ARRAY_SIZE(raw_tracepoints); k++)
 		if (!strcmp(raw_tracepoints[k].name, tracepoint) && has_fields(f, raw_tracepoints[k].fields))
 			return k;
@@ -116,21 +165,24 @@ static void describe_raw_data(const struct fr_tracepoint_format *f, struct fr_bp
 	struct fr_bpf_tracepoint *t = &p->entry;
 
 	t->type = f->id;
-	if (p->kind != FR_BPF_ANY_TRACEPOINT)
+	if (p->kind < FR_ARRAY_SIZE(raw_tracepoints))
 		t->type |= raw_tracepoints[p->kind].flags << 16 | raw_tracepoints[p->kind].preempt_count
 									  << 24;
-	t->data_bytes = f->data_bytes;
+	else if (p->kind != FR_BPF_ANY_TRACEPOINT)
+		t->type |= 1 << 24; /* the preempt count of perf */
+	/* A system call without arguments has only its number, and 4 bytes of padding. */
+	t->data_bytes = p->kind == FR_BPF_CALL_ENTER ? FR_ALIGN_UP(f->data_bytes, 8u) : f->data_bytes;
 	t->dynamic = f->dynamic;
 	t->dynamic_begin = f->data_bytes;
 	/* perf adds 4 bytes for the size, and then pads to 8 bytes. */
 	t->raw_bytes = f->dynamic ? f->entry_bytes : FR_ALIGN_UP(f->entry_bytes + 4, 8u) - 4;
 }
 
-/* Whether a program records E better than perf. A program of all tracepoints does not run in an interrupt
-   that interrupts it, so the event of the interrupt is lost; system calls are never in an interrupt. */
+/* Whether a program records E better than perf. The program of all other tracepoints does not run in an
+   interrupt that interrupts it, so the event of the interrupt is lost. */
 static bool is_better(const struct fr_event *e, const struct fr_bpf_plan *p)
 {
-	return e->unwind || p->kind != FR_BPF_ANY_TRACEPOINT || is_system_call(e);
+	return e->unwind || p->kind != FR_BPF_ANY_TRACEPOINT;
 }
 
 static int plan_raw_data(const struct fr_event *e, struct fr_bpf_plan *ret, char *why, size_t why_size)
@@ -147,7 +199,7 @@ static int plan_raw_data(const struct fr_event *e, struct fr_bpf_plan *ret, char
 		snprintf(why, why_size, "%s", obstacle);
 		return -EOPNOTSUPP;
 	}
-	ret->kind = find_kind(e->tracepoint, &f);
+	ret->kind = find_kind(e->tracepoint, &f, &ret->call);
 	describe_raw_data(&f, ret);
 	return e->filter ? fr_bpf_filter_compile(e->filter, &f, &ret->entry.filter, why, why_size) : 0;
 }

@@ -60,7 +60,6 @@ static int open_tracepoints(
 		.n_cpus = c->n_cpus,
 		.n_sampled = c->n_sampled,
 		.cells = c->cells,
-		.unknown = &c->unknown,
 		.cgroup_fd = cgroup_fd,
 	};
 	bool is_required = false;

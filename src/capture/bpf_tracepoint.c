@@ -26,10 +26,11 @@
    never used again. The lowest bits are the number of the CPU. */
 #define ID_BASE (0xf2ULL << 56)
 #define ID_CPU_BITS 13
-#define MISSES_PERIOD_NS FR_NSEC_PER_SEC
+#define MISSES_PERIOD_NS (FR_NSEC_PER_SEC / 10)
 
 struct instance {
 	struct capture_tracepoint *object;
+	int links[FR_BPF_ANY_TRACEPOINT]; /* of raw tracepoints; 0: none */
 	uint64_t missed[_FR_BPF_TRACEPOINT_KINDS];
 };
 
@@ -74,22 +75,33 @@ static struct bpf_program *find_program(struct capture_tracepoint *o, unsigned k
 		[FR_BPF_SYS_EXIT] = o->progs.sys_exit,
 		[FR_BPF_SCHED_SWITCH] = o->progs.sched_switch,
 		[FR_BPF_SCHED_WAKING] = o->progs.sched_waking,
+		[FR_BPF_CALL_ENTER] = o->progs.call_enter,
+		[FR_BPF_CALL_EXIT] = o->progs.call_exit,
 		[FR_BPF_ANY_TRACEPOINT] = o->progs.any_tracepoint,
 	};
 
 	return programs[kind];
 }
 
-/* Returns the instance that records the plan I. */
-static size_t find_instance(const struct fr_bpf_tracepoints *b, size_t i)
+/* Sets the instance of each plan. Returns the number of instances. */
+static size_t choose_instances(struct fr_bpf_tracepoints *b)
 {
-	size_t before = 0;
+	size_t n = 1;
 
-	if (b->plans[i].kind == FR_BPF_ANY_TRACEPOINT)
-		return 0;
-	for (size_t k = 0; k < i; k++)
-		before += b->plans[k].kind == b->plans[i].kind;
-	return before;
+	for (size_t i = 0; i < b->n; i++) {
+		struct fr_bpf_plan *p = &b->plans[i];
+
+		for (size_t k = 0; p->kind != FR_BPF_ANY_TRACEPOINT && k < i; k++)
+			if (b->plans[k].kind == p->kind && b->plans[k].call == p->call)
+				p->instance = b->plans[k].instance + 1;
+		n = FR_MAX(n, p->instance + 1);
+	}
+	return n;
+}
+
+static bool is_call(const struct fr_bpf_plan *p)
+{
+	return p->kind == FR_BPF_CALL_ENTER || p->kind == FR_BPF_CALL_EXIT;
 }
 
 /* Chooses the programs of the instance NTH, and sets their constants. */
@@ -102,10 +114,12 @@ static void configure(struct fr_bpf_tracepoints *b, size_t nth, struct capture_t
 	for (size_t i = 0; i < b->n; i++) {
 		const struct fr_bpf_plan *p = &b->plans[i];
 
-		if (find_instance(b, i) != nth)
+		if (p->instance != nth)
 			continue;
 		is_used[p->kind] = true;
 		o->rodata->fr_event_of[p->kind] = (__u32)i;
+		if (is_call(p))
+			o->rodata->fr_event_of_call[p->kind - FR_BPF_CALL_ENTER][p->call] = (__u16)(i + 1);
 		o->rodata->fr_has_stack[p->kind] |= !!(p->entry.flags & FR_BPF_CALLCHAIN);
 		o->rodata->fr_has_unwind |= b->config.events[p->event].unwind;
 	}
@@ -146,7 +160,7 @@ static struct fr_bpf_code *find_probe(struct fr_bpf_plan *p, const char *name)
 		[FR_BPF_SCHED_SWITCH] = "bpf_trace_run4",
 		[FR_BPF_SCHED_WAKING] = "bpf_trace_run1"};
 
-	if (p->kind == FR_BPF_ANY_TRACEPOINT)
+	if (p->kind >= FR_ARRAY_SIZE(run))
 		return NULL;
 	if (!strcmp(name, run[p->kind]))
 		return &p->entry.probe[0];
@@ -209,27 +223,51 @@ static int open_holder(struct fr_bpf_tracepoints *b, struct fr_bpf_plan *p, stru
 	return 0;
 }
 
-static int attach(struct fr_bpf_tracepoints *b, size_t i, struct fr_diag *d)
+/* Attaches the program KIND of an instance, if it is loaded, to its raw tracepoint. */
+static int attach_raw(struct instance *in, unsigned kind)
+{
+	const int program = bpf_program__fd(find_program(in->object, kind));
+
+	if (program < 0)
+		return 0;
+	in->links[kind] = bpf_raw_tracepoint_open(NULL, program);
+	return in->links[kind] < 0 ? -errno : 0;
+}
+
+static int attach_any(struct fr_bpf_tracepoints *b, size_t i)
 {
 	struct fr_bpf_plan *p = &b->plans[i];
 	LIBBPF_OPTS(bpf_link_create_opts, opts, .perf_event.bpf_cookie = i);
-	const int program = bpf_program__fd(find_program(b->instances[find_instance(b, i)].object, p->kind));
 
-	p->link = p->kind == FR_BPF_ANY_TRACEPOINT
-			  ? bpf_link_create(program, p->holder, BPF_PERF_EVENT, &opts)
-			  : bpf_raw_tracepoint_open(NULL, program);
-	return p->link < 0 ? fr_fail_errno(d, -errno, NULL, "cannot attach a BPF program to %s",
-				     b->config.events[p->event].name)
-			   : 0;
+	p->link = bpf_link_create(bpf_program__fd(b->instances[0].object->progs.any_tracepoint), p->holder,
+		BPF_PERF_EVENT, &opts);
+	return p->link < 0 ? -errno : 0;
+}
+
+static int attach_all(struct fr_bpf_tracepoints *b, struct fr_diag *d)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < b->n_instances; i++)
+		for (unsigned k = 0; r == 0 && k < FR_BPF_ANY_TRACEPOINT; k++)
+			r = attach_raw(&b->instances[i], k);
+	if (r < 0)
+		return fr_fail_errno(d, r, NULL, "cannot attach a BPF program to a raw tracepoint");
+	for (size_t i = 0; r == 0 && i < b->n; i++)
+		if (b->plans[i].kind == FR_BPF_ANY_TRACEPOINT) {
+			r = attach_any(b, i);
+			if (r < 0)
+				return fr_fail_errno(d, r, NULL, "cannot attach a BPF program to %s",
+					b->config.events[b->plans[i].event].name);
+		}
+	return r;
 }
 
 static int open_all(struct fr_bpf_tracepoints *b, const struct fr_bpf_capture *capture, struct fr_diag *d)
 {
-	size_t n_instances = 1;
+	const size_t n_instances = choose_instances(b);
 	int r = 0;
 
-	for (size_t i = 0; i < b->n; i++)
-		n_instances = FR_MAX(n_instances, find_instance(b, i) + 1);
 	b->instances = calloc(n_instances, sizeof(*b->instances));
 	b->counted = calloc(b->n * b->n_possible, sizeof(*b->counted));
 	if (!b->instances || !b->counted)
@@ -248,9 +286,7 @@ static int open_all(struct fr_bpf_tracepoints *b, const struct fr_bpf_capture *c
 		r = load(b, i, capture);
 	if (r < 0)
 		return fr_fail_errno(d, r, NULL, "cannot load the BPF programs of tracepoints");
-	for (size_t i = 0; r == 0 && i < b->n; i++)
-		r = attach(b, i, d);
-	return r;
+	return attach_all(b, d);
 }
 
 int fr_bpf_tracepoints_new(const struct fr_bpf_tracepoints_config *config, struct fr_bpf_plan *plans,
@@ -286,8 +322,12 @@ struct fr_bpf_tracepoints *fr_bpf_tracepoints_free(struct fr_bpf_tracepoints *b)
 		fr_closep(&b->plans[i].link);
 		fr_closep(&b->plans[i].holder);
 	}
-	for (size_t i = 0; i < b->n_instances; i++)
+	for (size_t i = 0; i < b->n_instances; i++) {
+		for (unsigned k = 0; k < FR_ARRAY_SIZE(b->instances[i].links); k++)
+			if (b->instances[i].links[k] > 0)
+				close(b->instances[i].links[k]);
 		capture_tracepoint__destroy(b->instances[i].object);
+	}
 	if (b->table)
 		munmap(b->table, round_to_pages(b->n * sizeof(*b->table)));
 	if (b->lost)
@@ -329,21 +369,23 @@ void fr_bpf_tracepoints_enable(struct fr_bpf_tracepoints *b, bool enable)
 		__atomic_store_n(&b->table[i].is_enabled, enable, __ATOMIC_RELEASE);
 }
 
-/* Counts how often the kernel did not run a program, because it ran already on the CPU. */
+/* Counts how often the kernel did not run a program, because it ran already on the CPU. The kernel does not
+   say which CPU, nor, for the program of all other tracepoints, which event. */
 static void count_misses(struct fr_bpf_tracepoints *b)
 {
 	for (size_t i = 0; i < b->n_instances; i++)
 		for (unsigned k = 0; k < _FR_BPF_TRACEPOINT_KINDS; k++) {
-			uint64_t *seen = &b->instances[i].missed[k];
+			struct instance *in = &b->instances[i];
+			const size_t event = b->plans[in->object->rodata->fr_event_of[k]].event;
 			struct bpf_prog_info info = {0};
 			__u32 len = sizeof(info);
-			const int fd = bpf_program__fd(find_program(b->instances[i].object, k));
+			const int fd = bpf_program__fd(find_program(in->object, k));
 
 			if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &len) < 0)
 				continue;
-			fr_cell_add_lost(
-				b->config.unknown, FR_LOSS_KERNEL_RING, info.recursion_misses - *seen);
-			*seen = info.recursion_misses;
+			fr_cell_add_lost(&b->config.cells[event * b->config.n_cpus], FR_LOSS_KERNEL_RING,
+				info.recursion_misses - in->missed[k]);
+			in->missed[k] = info.recursion_misses;
 		}
 }
 

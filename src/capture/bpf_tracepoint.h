@@ -21,8 +21,10 @@ struct fr_session;
 struct fr_bpf_plan {
 	uint32_t event;
 	enum fr_bpf_tracepoint_kind kind;
+	uint32_t call; /* the number of the system call, for FR_BPF_CALL_ENTER and FR_BPF_CALL_EXIT */
 	char name[64]; /* without its system */
 	struct fr_bpf_tracepoint entry;
+	size_t instance;  /* of the BPF object */
 	int holder, link; /* descriptors; -1: not open */
 };
 
@@ -39,9 +41,8 @@ struct fr_bpf_tracepoints_config {
 	const int *cpus;
 	size_t n_cpus; /* of `cpus` and of `cells` */
 	size_t n_sampled;
-	struct fr_counter_cell *cells;	 /* [event * n_cpus + cpu] */
-	struct fr_counter_cell *unknown; /* counts losses of no certain event */
-	int cgroup_fd;			 /* -1: none */
+	struct fr_counter_cell *cells; /* [event * n_cpus + cpu] */
+	int cgroup_fd;		       /* -1: none */
 };
 /* Takes the N plans PLANS, which are on the heap; also after an error. Loads and attaches the programs, which
    do not record yet. CAPTURE has the rings. Returns 0; or a negative errno, with a message in D. */
@@ -56,5 +57,5 @@ int fr_bpf_tracepoints_foreach_id(const struct fr_bpf_tracepoints *b, fr_bpf_id_
 /* Makes no records of the N threads TIDS of this process. Returns 0, or -E2BIG if there are too many. */
 int fr_bpf_tracepoints_exclude(struct fr_bpf_tracepoints *b, const pid_t *tids, size_t n);
 void fr_bpf_tracepoints_enable(struct fr_bpf_tracepoints *b, bool enable);
-/* Counts the losses. At most once a second, makes a system call for each program. Recorder thread. */
+/* Counts the losses. At most ten times a second, makes a system call for each program. Recorder thread. */
 void fr_bpf_tracepoints_count_lost(struct fr_bpf_tracepoints *b);

@@ -98,8 +98,9 @@ void fr_capture_handle_epoll(struct fr_capture *c, void *data_ptr, uint32_t epol
    thread calls this function. */
 bool fr_capture_has_ended(const struct fr_capture *c);
 
-/* Drains all forward rings once, side-band rings first. Makes no system call, allocates no memory and takes
-   no lock. Returns the number of drained bytes. Only the recorder thread calls this function. */
+/* Drains all forward rings once, side-band rings first. Makes no system call, except for the losses of BPF
+   programs ten times a second. Allocates no memory and takes no lock. Returns the number of drained bytes.
+   Only the recorder thread calls this function. */
 size_t fr_capture_drain(struct fr_capture *c, const struct fr_capture_ops *ops);
 
 /* Passes to ops->samples the records that came into the overwritable rings since the last call, CPU by CPU,

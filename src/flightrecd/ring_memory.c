@@ -149,7 +149,6 @@ static int check_memory(const struct fr_config *c, struct fr_diag *d)
 	if (access(c->ring_memory, F_OK) == 0)
 		return 0;
 	fr_memory_read("", &memory);
-	memory.later = c->unwind_memory_bytes;
 	return fr_memory_check_ring(&memory, 0, c->ring_bytes, c->ring_origin, d);
 }
 

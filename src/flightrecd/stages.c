@@ -107,7 +107,7 @@ static int open_history(struct fr_daemon *m, struct fr_diag *d)
 	const struct fr_handover_ring ring = {
 		.bytes = m->config->ring_bytes,
 		.origin = m->config->ring_origin,
-		.later = m->config->unwind_memory_bytes,
+		.later = atomic_load(&m->unwinder) ? m->config->unwind_memory_bytes : 0,
 		.dirfd = m->dirfd,
 		.last_try = m->refused.code != 0,
 	};

@@ -18,8 +18,10 @@ from pathlib import Path
 
 import measure  # imported first, because it adds the folder of harness.py to sys.path
 import disk
+import stacks
 import storm
 import switches
+import tracepoints
 import triggers
 from measure import Flightrec, FlightrecInMemory, Perf, PerfOverwrite
 
@@ -117,7 +119,8 @@ TARGETS = [  # what is measured, limit, whether the limit is an upper limit, fun
 
 def verdicts(result):
     out = []
-    for what, limit, upper, get in TARGETS + triggers.TARGETS + switches.TARGETS + (disk.TARGETS if "disk" in result else []):
+    more = tracepoints.TARGETS + triggers.TARGETS + stacks.TARGETS + switches.TARGETS + (disk.TARGETS if "disk" in result else [])
+    for what, limit, upper, get in TARGETS + more:
         value = get(result)
         good = value is not None and (value <= limit if upper else value >= limit)
         out.append({"what": what, "value": value, "limit": limit, "upper": upper, "reached": good})
@@ -127,6 +130,8 @@ def verdicts(result):
 def report(result):
     m, i = result["merge"], result["idle"]
     print(table(result))
+    print()
+    tracepoints.report(result["tracepoints"])
     print()
     print(storm.rows(result["storm"]))
     print()
@@ -143,6 +148,8 @@ def report(result):
     print()
     triggers.report(result)
     switches.report(result["switches"])
+    print()
+    stacks.report(result)
     print()
     for name, value in result["ratios"].items():
         print(f"{name:48} {'–' if value is None else f'{value:,.2f}'}")
@@ -177,6 +184,8 @@ def main():
         result["idle"] = measure.idle(work, args)
         result["idle_memory"] = measure.idle(work, args, FlightrecInMemory)
         result["syscalls"] = syscall_bench(work, args)
+        say("tracepoints: perf record, perf's rings, BPF programs")
+        result["tracepoints"] = tracepoints.bench(work, args, median)
         say(f"storm of {args.storm} processes")
         result["storm"] = storm.bench(work, args, median)
         result["storm"]["scan"] = storm.scan(work, args)
@@ -184,6 +193,8 @@ def main():
         result["triggers"] = triggers.bench(work, args)
         say("switches with the event offcpu")
         result["switches"] = switches.bench(work, args)
+        say("user stacks of ordinary programs")
+        result["stacks"] = stacks.bench(work, args)
         say("merge against cat")
         result["merge"] = disk.merge(work, 256 if args.quick else 4096)
         if not args.quick:

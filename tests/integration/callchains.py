@@ -17,8 +17,9 @@ from pathlib import Path
 from harness import environment, run, start
 
 KERNEL = 1 << 63
-HEADER = re.compile(r"^\s*(?P<comm>\S.*?|)\s+(?P<pid>-?\d+)/(?P<tid>-?\d+)\s+(?P<sec>\d+)\.(?P<ns>\d{9}):\s+(?P<event>\S.*?):\s*$")
-FRAME = re.compile(r"^\s+([0-9a-f]+) (.*) \((.*)\)$")
+HEADER = re.compile(r"^\s*(?P<comm>\S.*?|)\s+(?P<pid>-?\d+)/(?P<tid>-?\d+)\s+(?P<sec>\d+)\.(?P<ns>\d{9}):\s+"
+                    r"(?P<event>\S.*?):(?:\s*|\s+[0-9a-f]+ .*)$")
+FRAME = re.compile(r"^\t\s*([0-9a-f]+) (.*) \(((?:[^()]|\(deleted\))*)\)$")
 
 # "frames" has only the user frames, the innermost first. "kernel" is the number of kernel frames.
 Stack = namedtuple("Stack", "comm pid tid ns event frames kernel")
@@ -34,6 +35,7 @@ STARTS = {"_start", "_dl_start_user", "start_thread", "clone", "__clone", "clone
           "runtime.morestack.abi0", "runtime.sigtramp", "runtime.sigtramp.abi0"}
 STARTS_LIKE = re.compile(r"^(__libc_start_main|__libc_start_call_main|_rt0_)")
 PAGE = 4096
+MEMORY = 1 << 36  # objects are smaller than this, and in memory they have greater addresses
 
 
 def name_of(frame):
@@ -47,14 +49,16 @@ def is_start(frame):
     name = name_of(frame)
     if name in STARTS or STARTS_LIKE.match(name):
         return True
-    # Stripped objects: perf knows no name, or takes the name of an exported function before the right one.
-    return any(begin <= frame.ip % PAGE + more < end for begin, end in outermost_functions(frame.dso) for more in (0, PAGE))
+    # Stripped objects: perf knows no name, or takes the name of an exported function before the right one. It prints addresses
+    # in the file. Only for memory without a symbol, or in later versions, it prints addresses in memory.
+    if frame.ip < MEMORY:
+        return any(begin <= frame.ip < end for begin, end in outermost_functions(frame.dso))
+    return any(begin % PAGE <= frame.ip % PAGE < begin % PAGE + end - begin for begin, end in outermost_functions(frame.dso))
 
 
 @lru_cache(maxsize=None)
 def outermost_functions(path):
-    """Returns the functions of a stripped ELF object that have no caller, as addresses (begin, end). Only the offset of BEGIN
-    in its page is known to be right in memory.
+    """Returns the functions of a stripped ELF object that have no caller, as offsets in the file (begin, end).
 
     These are the functions whose call frame information says so (the return address is "undefined"), the entry point, and the
     functions of Go's own table whose names are in STARTS. Returns nothing for an object with a symbol table, whose names perf
@@ -66,7 +70,8 @@ def outermost_functions(path):
     entry = re.search(r"Entry point address:\s+0x([0-9a-f]+)", run("readelf", "-hW", path).out)
     if entry and int(entry[1], 16):
         found.append((int(entry[1], 16), int(entry[1], 16) + 48))  # _start of x86-64 has 34 or 38 bytes
-    return tuple((begin % PAGE, begin % PAGE + end - begin) for begin, end in found if end - begin < PAGE)
+    shifts = [(address, address + size, offset - address) for address, offset, size in sections.values() if address]
+    return tuple((begin + shift, end + shift) for begin, end in found for low, high, shift in shifts if low <= begin < high)
 
 
 @lru_cache(maxsize=None)
@@ -111,42 +116,39 @@ def go_starts(path, sections):
 # --- reading ------------------------------------------------------------------------------------------------------
 
 
-def parse_block(lines):
-    """Returns the Stack of the lines of one sample."""
-    m = HEADER.match(lines[0])
-    assert m, f"perf script prints an unknown sample: {lines[0]!r}"
-    frames = [FRAME.match(line) for line in lines[1:]]
-    assert all(frames), f"perf script prints an unknown frame: {lines!r}"
-    frames = [Frame(int(f[1], 16), f[2], f[3]) for f in frames]
+def new_stack(m, frames):
     users = [f for f in frames if f.ip < KERNEL]
     return Stack(m["comm"], int(m["pid"]), int(m["tid"]), int(m["sec"]) * 10**9 + int(m["ns"]), m["event"], users,
                  len(frames) - len(users))
 
 
-def read(path, *, pids=None, comms=None, event=None, options=()):
+def parse(lines):
+    """Yields the Stacks of the text that perf script prints. A sample of an event without call chains has no frames."""
+    header, frames = None, []
+    for line in lines:
+        frame, begin = FRAME.match(line), HEADER.match(line)
+        if frame and header:
+            frames.append(Frame(int(frame[1], 16), frame[2], frame[3]))
+        elif begin:
+            if header:
+                yield new_stack(header, frames)
+            header, frames = begin, []
+    if header:
+        yield new_stack(header, frames)
+
+
+def read(path, *, pids=None, comms=None, event=None, options=(), may_fail=False):
     """Returns the Stacks of a file: all, or those of the processes PIDS, of the names COMMS, and of the events whose name begins
-    with EVENT. OPTIONS are more options of perf script."""
+    with EVENT. OPTIONS are more options of perf. If MAY_FAIL is true, perf script may end early, which perf 6.1 does with some
+    files of its own."""
     more = ["--pid", ",".join(map(str, sorted(pids)))] if pids else []
     more += ["--comms", ",".join(comms)] if comms else []
     p = start("perf", *options, "script", "--ns", "--no-inline", "--max-stack", "1024", "-i", path, *more, "-F",
               "comm,pid,tid,time,event,ip,sym,dso", stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
               errors="surrogateescape", env=environment(HOME="/root"))
     stacks = list(parse(p.stdout))
-    assert p.wait() == 0, f"perf script -i {path}: exit code {p.returncode}"
+    assert p.wait() == 0 or may_fail, f"perf script -i {path}: exit code {p.returncode}"
     return [s for s in stacks if event is None or s.event.startswith(event)]
-
-
-def parse(lines):
-    """Yields the Stacks of the text that perf script prints."""
-    block = []
-    for line in lines:
-        if line.strip():
-            block.append(line.rstrip("\n"))
-        elif block:
-            yield parse_block(block)
-            block = []
-    if block:
-        yield parse_block(block)
 
 
 # --- judging ------------------------------------------------------------------------------------------------------
@@ -205,11 +207,11 @@ def pair(firsts, seconds):
 
 
 def equal_frames(a, b):
-    """Returns how many frames the stacks A and B have in common, from the innermost on. perf subtracts 1 from the return
-    addresses that it finds by DWARF."""
+    """Returns how many frames the stacks A and B have in common, from the innermost on. For return addresses, a recorder may give
+    the address or the address minus 1. (perf prints addresses in the object.)"""
     n = 0
     for x, y in zip(a.frames, b.frames):
-        if abs(x.ip - y.ip) > 1:
+        if abs(x.ip - y.ip) > 1 or x.dso != y.dso:
             break
         n += 1
     return n

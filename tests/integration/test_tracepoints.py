@@ -22,13 +22,9 @@ def twice(event, terms="", filter_text=None):
     return [*NO_LOSS, *options, "-M", "64M"]
 
 
-def content(line):
-    # perf does not know the pid of a task whose process has ended and was waited for.
-    return (None, None, None, line.cpu, line.trace) if ended(line) else (line.comm, line.pid, line.tid, line.cpu, line.trace)
-
-
-def ended(line):
-    return -1 in (line.pid, line.tid) or "prev_state=X" in line.trace or line.comm == "frtest-chain"
+def content(line, whose):
+    # perf does not know the pid of a thread that has ended, so the pid is compared only for threads that are known.
+    return (line.comm, line.pid, line.tid, line.cpu, line.trace) if whose else (line.cpu, line.trace)
 
 
 def both_ways(sample, of=None):
@@ -40,9 +36,9 @@ def both_ways(sample, of=None):
                    key=lambda line: line.time)
     ways = [[line for line in lines if line.event.startswith(way)] for way in ("perf", "bpf")]
     if of or not all(ways):
-        return [[content(line) for line in way] for way in ways]
+        return [[content(line, of) for line in way] for way in ways]
     begin, end = max(way[0].time for way in ways), min(way[-1].time for way in ways)
-    return [[content(line) for line in way if begin <= line.time <= end] for way in ways]
+    return [[content(line, of) for line in way if begin <= line.time <= end] for way in ways]
 
 
 def difference(ways):

@@ -72,6 +72,19 @@ static void *keep_time(void *arg)
 	return arg;
 }
 
+/* Creates the thread that ends the chain. It gets no signals: they are for the thread with the chain. */
+static void run_keeper(void)
+{
+	sigset_t all, before;
+	pthread_t t;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	if (pthread_create(&t, NULL, keep_time, NULL))
+		errx(EXIT_FAILURE, "no thread");
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
 CHAIN_FRAME static uint64_t chain_plain(uint64_t x)
 {
 	return chain_spin(x) + 1;
@@ -80,10 +93,8 @@ CHAIN_FRAME static uint64_t chain_plain(uint64_t x)
 CHAIN_FRAME static uint64_t chain_run(chain_variant *run, uint64_t x)
 {
 	const uint64_t end = fr_load_now_ns() + for_ns;
-	pthread_t t;
 
-	if (pthread_create(&t, NULL, keep_time, NULL))
-		errx(EXIT_FAILURE, "no thread");
+	run_keeper();
 	chain_from_ns = fr_load_now_ns();
 	x = run(x);
 	printf("{\"variant\":\"%s\",\"pid\":%d,\"tid\":%d,\"from_ns\":%" PRIu64 ",\"to_ns\":%" PRIu64
@@ -121,7 +132,7 @@ CHAIN_FRAME static uint64_t chain_fork(uint64_t x)
 	if (pid < 0)
 		err(EXIT_FAILURE, "fork");
 	if (pid == 0)
-		_exit(chain_forked(x) == 0);
+		_exit(chain_forked(x) ? EXIT_SUCCESS : EXIT_FAILURE);
 	if (waitpid(pid, &status, 0) < 0 || status)
 		errx(EXIT_FAILURE, "the child failed");
 	return x;

@@ -4,7 +4,6 @@
 
 #include "chain.h"
 
-#include <alloca.h>
 #include <err.h>
 #include <setjmp.h>
 #include <stdlib.h>
@@ -83,7 +82,7 @@ CHAIN_FRAME uint64_t chain_jit(uint64_t x)
 
 CHAIN_FRAME static uint64_t chain_variable(uint64_t x)
 {
-	volatile unsigned char *p = alloca(x % 1000 + 100);
+	volatile unsigned char *p = __builtin_alloca(x % 1000 + 100);
 
 	p[x % 100] = (unsigned char)x;
 	return chain_spin(x) + p[x % 100];
@@ -100,7 +99,7 @@ CHAIN_FRAME static uint64_t chain_aligned(
 	uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f, uint64_t g, uint64_t h)
 {
 	_Alignas(64) volatile uint64_t aligned[8] = {a, b, c, d, e, f, g, h};
-	volatile unsigned char *p = alloca(g % 1000 + 8);
+	volatile unsigned char *p = __builtin_alloca(g % 1000 + 8);
 
 	p[0] = (unsigned char)h;
 	return chain_spin(aligned[h % 8]) + aligned[g % 8] + p[0] + g + h;

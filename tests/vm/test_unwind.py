@@ -56,3 +56,16 @@ def test_stacks_are_right(series, tmp_path):
         chains = ["".join(f"{callchains.name_of(f)};" for f in s.frames) for s in mine]
         wrong = [c for c in chains if not re.fullmatch(t["expected"], c)]
         assert len(chains) >= 20 and not wrong, (t["variant"], len(chains), wrong[:3], walks)
+
+
+@pytest.mark.parametrize("series", kernel.SERIES)
+def test_unit_tests_of_the_unwinder(series, tmp_path):
+    """These kernels can run BPF programs at the exit of kernel functions, which some hosts cannot."""
+    reason = kernel.missing(series)
+    if reason:
+        pytest.skip(reason)
+    share = tmp_path / "share"
+    share.mkdir()
+    vm = kernel.MiniVM(kernel.Kernel(series), share, programs=[BIN / "test-unwind-unwinder", "/usr/bin/sleep"], memory=1024, smp=2)
+    out = vm.run("test-unwind-unwinder || exit 1; ! dmesg | grep -E 'BUG|WARNING'")
+    assert "OK ] test_a_new_map_is_noted_and_then_known" in out, out
