@@ -20,6 +20,7 @@ import measure  # imported first, because it adds the folder of harness.py to sy
 import disk
 import stacks
 import storm
+import switches
 import tracepoints
 import triggers
 from measure import Flightrec, FlightrecInMemory, Perf, PerfOverwrite
@@ -118,7 +119,8 @@ TARGETS = [  # what is measured, limit, whether the limit is an upper limit, fun
 
 def verdicts(result):
     out = []
-    for what, limit, upper, get in TARGETS + tracepoints.TARGETS + triggers.TARGETS + stacks.TARGETS + (disk.TARGETS if "disk" in result else []):
+    more = tracepoints.TARGETS + triggers.TARGETS + stacks.TARGETS + switches.TARGETS + (disk.TARGETS if "disk" in result else [])
+    for what, limit, upper, get in TARGETS + more:
         value = get(result)
         good = value is not None and (value <= limit if upper else value >= limit)
         out.append({"what": what, "value": value, "limit": limit, "upper": upper, "reached": good})
@@ -145,6 +147,7 @@ def report(result):
         disk.report(result)
     print()
     triggers.report(result)
+    switches.report(result["switches"])
     print()
     stacks.report(result)
     print()
@@ -188,6 +191,8 @@ def main():
         result["storm"]["scan"] = storm.scan(work, args)
         say("triggers: to the closed window, storms, overhead of probes")
         result["triggers"] = triggers.bench(work, args)
+        say("switches with the event offcpu")
+        result["switches"] = switches.bench(work, args)
         say("user stacks of ordinary programs")
         result["stacks"] = stacks.bench(work, args)
         say("merge against cat")

@@ -512,12 +512,15 @@ def samples_of(rows, comm=None, symbol=None, tids=None):
                if comm in (None, r.comm) and symbol in (None, r.symbol) and (tids is None or r.tid in tids))
 
 
-def chains(path, pid):
-    """Returns the call chains of a process as lists of symbols, the innermost first."""
-    out = perf_clean("script", "-i", path, "--pid", str(pid), "-F", "comm,pid,ip,sym")
+def chains(path, pid, *events):
+    """Returns the call chains of a process as lists of symbols, the innermost first. If EVENTS are given, only those of events
+    whose names begin so."""
+    out = perf_clean("script", "-i", path, "--pid", str(pid), "-F", "comm,pid,event,ip,sym")
     result = []
     for block in out.split("\n\n"):
         frames = [line.split(None, 1) for line in block.splitlines()[1:] if line.strip()]
+        if events and not block.split("\n", 1)[0].split()[-1].startswith(events):
+            continue
         if frames:
             result.append([f[1].split("+0x")[0].strip() if len(f) > 1 else "[unknown]" for f in frames])
     return result

@@ -82,7 +82,7 @@ def test_the_default_event_is_a_profile_with_stacks(recorder):
     did, least, most = burn(1.5)
     sample, status = d.dump_by_control(), d.status()
     assert any(e["name"].startswith(("cycles", "cpu-clock")) for e in status["events"]), status["events"]
-    stacks = chains(sample, did["pid"])
+    stacks = chains(sample, did["pid"], "cycles", "cpu-clock")
     assert 0.9 * 99 * least < len(stacks) < 1.1 * 99 * most + 10, f"{len(stacks)} samples at 99 Hz of {least} to {most} s"
     assert any(s[:3] == ["frtest_burn_hot", "frtest_burn_middle", "frtest_burn_top"] for s in stacks)
 
