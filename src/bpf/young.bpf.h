@@ -128,11 +128,13 @@ static __always_inline struct fr_unwind_young *fr_young_at(struct fr_unwind_shar
 	return &shared->young[i % FR_UNWIND_YOUNG];
 }
 
-/* Returns the entry of PID, or FR_YOUNG_NONE. */
+/* Returns the entry of PID, or FR_YOUNG_NONE. (The verifier of Linux 6.1 refuses some loops after which the
+   program goes on in line, so short loops are unrolled.) */
 static __always_inline __u32 fr_young_find(struct fr_unwind_shared *shared, __u32 pid)
 {
 	const __u32 set = fr_unwind_young_set(pid);
 
+#pragma clang loop unroll(full)
 	for (__u32 i = 0; i < FR_UNWIND_YOUNG_WAYS; i++)
 		if ((__u32)*fr_young_owner(shared, set + i) == pid)
 			return set + i;
@@ -173,15 +175,21 @@ static __always_inline __u32 fr_young_begin(struct fr_unwind_shared *shared, __u
 {
 	const __u64 synced_ns = *(volatile __u64 *)&shared->synced_ns;
 	const __u32 set = fr_unwind_young_set(pid);
-	__u32 found = fr_young_find(shared, pid);
+	__u32 found, own = FR_YOUNG_NONE, free = FR_YOUNG_NONE, old = FR_YOUNG_NONE;
 	struct fr_unwind_young *young;
 
-	for (__u32 i = 0; found == FR_YOUNG_NONE && i < FR_UNWIND_YOUNG_WAYS; i++)
-		if (!(__u32)*fr_young_owner(shared, set + i))
-			found = set + i;
-	for (__u32 i = 0; found == FR_YOUNG_NONE && i < FR_UNWIND_YOUNG_WAYS; i++)
-		if (fr_young_at(shared, set + i)->ns < synced_ns)
-			found = set + i;
+#pragma clang loop unroll(full)
+	for (__u32 i = 0; i < FR_UNWIND_YOUNG_WAYS; i++) {
+		const __u32 owner = *fr_young_owner(shared, set + i);
+
+		if (owner == pid)
+			own = set + i;
+		else if (!owner)
+			free = set + i;
+		else if (fr_young_at(shared, set + i)->ns < synced_ns)
+			old = set + i;
+	}
+	found = own != FR_YOUNG_NONE ? own : free != FR_YOUNG_NONE ? free : old;
 	if (found == FR_YOUNG_NONE || !fr_young_lock(shared, found, *fr_young_owner(shared, found)))
 		return FR_YOUNG_NONE;
 	young = fr_young_at(shared, found);

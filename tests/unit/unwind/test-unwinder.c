@@ -21,6 +21,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -397,7 +398,7 @@ TEST(a_file_that_has_changed_is_not_known)
 
 	start(0);
 	assert_true(from >= 0 && to >= 0);
-	assert_true(copy_file_range(from, NULL, to, NULL, 1 << 20, 0) > 1000);
+	assert_true(sendfile(to, from, NULL, 1 << 20) > 1000);
 	assert_int_equal(fchmod(to, 0755), 0);
 	close(to);
 	number = miss(path, path);
