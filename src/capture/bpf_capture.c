@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 
 struct fr_bpf_capture {
+	const struct fr_unwinder *unwinder;
 	struct capture *programs;
 	struct fr_bpf_shared *shared; /* mapped */
 	struct fr_bpf_ring *rings;
@@ -20,7 +21,6 @@ struct fr_bpf_capture {
 	struct opened {
 		int link;
 		struct fr_counter_cell *cell;
-		uint64_t lost; /* how many losses were counted in the cell */
 	} * opened;
 	size_t n_opened;
 };
@@ -72,7 +72,7 @@ int fr_bpf_capture_new(
 	const struct fr_bpf_capture_config *config, struct fr_bpf_capture **ret, struct fr_diag *d)
 {
 	struct fr_bpf_capture *b = calloc(1, sizeof(*b));
-	int r;
+	int guards[FR_UNWINDER_LINKS_MAX], r;
 
 	if (!b)
 		return -ENOMEM;
@@ -85,6 +85,10 @@ int fr_bpf_capture_new(
 		fr_bpf_capture_free(b);
 		return fr_fail_errno(d, r, NULL, "cannot load the BPF programs that make samples");
 	}
+	b->unwinder = config->unwinder;
+	b->shared->version = FR_BPF_SHARED_VERSION;
+	b->shared->n_rings = (uint32_t)b->n_rings;
+	b->shared->n_guards = (uint32_t)fr_unwinder_links(b->unwinder, guards);
 	b->shared->wakeup_bytes = config->wakeup_bytes;
 	*ret = b;
 	return 0;
@@ -107,7 +111,7 @@ struct fr_bpf_capture *fr_bpf_capture_free(struct fr_bpf_capture *b)
 	return NULL;
 }
 
-static struct fr_bpf_event describe(const struct fr_event *e, uint64_t id)
+static struct fr_bpf_event describe(const struct fr_event *e, int cpu, uint64_t id)
 {
 	const struct perf_event_attr *a = &e->attr;
 	uint32_t flags = a->sample_type & PERF_SAMPLE_PERIOD ? FR_BPF_PERIOD : 0;
@@ -117,13 +121,14 @@ static struct fr_bpf_event describe(const struct fr_event *e, uint64_t id)
 			 (a->exclude_callchain_user ? 0 : FR_BPF_USER_STACK);
 	return (struct fr_bpf_event){
 		.id = id,
+		.cpu = (uint32_t)cpu,
 		.flags = flags,
 		.max_stack = a->sample_max_stack ? FR_MIN(a->sample_max_stack, FR_BPF_STACK_MAX)
 						 : FR_BPF_STACK_MAX,
 	};
 }
 
-int fr_bpf_capture_add(struct fr_bpf_capture *b, const struct fr_event *e, int fd, uint64_t id,
+int fr_bpf_capture_add(struct fr_bpf_capture *b, const struct fr_event *e, int fd, int cpu, uint64_t id,
 	struct fr_counter_cell *cell, struct fr_diag *d)
 {
 	const size_t i = b->n_opened;
@@ -133,12 +138,14 @@ int fr_bpf_capture_add(struct fr_bpf_capture *b, const struct fr_event *e, int f
 	if (i == FR_BPF_EVENTS_MAX)
 		return fr_fail(d, -E2BIG, "record fewer events with call-graph=unwind",
 			"more than %u events on all CPUs with call-graph=unwind", FR_BPF_EVENTS_MAX);
-	b->shared->events[i] = describe(e, id);
+	b->shared->events[i] = describe(e, cpu, id);
 	/* bpf_program__attach_perf_event_opts() would also enable the event. */
 	link = bpf_link_create(bpf_program__fd(b->programs->progs.sample), fd, BPF_PERF_EVENT, &opts);
 	if (link < 0)
 		return fr_fail_errno(d, -errno, NULL, "cannot attach a BPF program to %s", e->name);
-	b->opened[b->n_opened++] = (struct opened){link, cell, 0};
+	b->opened[b->n_opened++] = (struct opened){link, cell};
+	b->shared->n_events = (uint32_t)b->n_opened;
+	b->shared->n_links++;
 	return 0;
 }
 
@@ -147,10 +154,10 @@ static void count_lost(struct fr_bpf_capture *b)
 	for (size_t i = 0; i < b->n_opened; i++) {
 		const uint64_t lost = __atomic_load_n(&b->shared->lost[i], __ATOMIC_RELAXED);
 
-		if (lost == b->opened[i].lost)
+		if (lost == b->shared->counted[i])
 			continue;
-		fr_cell_add_lost(b->opened[i].cell, FR_LOSS_KERNEL_RING, lost - b->opened[i].lost);
-		b->opened[i].lost = lost;
+		fr_cell_add_lost(b->opened[i].cell, FR_LOSS_KERNEL_RING, lost - b->shared->counted[i]);
+		b->shared->counted[i] = lost;
 	}
 }
 
@@ -163,4 +170,34 @@ size_t fr_bpf_capture_drain(struct fr_bpf_capture *b, struct fr_tally *t, struct
 		bytes += fr_bpf_ring_drain(&b->rings[i], t, owner, bounce, sink, ctx);
 	count_lost(b);
 	return bytes;
+}
+
+void fr_bpf_capture_begin(struct fr_bpf_capture *b, uint64_t since_ns)
+{
+	__atomic_store_n(&b->shared->from_ns, since_ns, __ATOMIC_RELEASE);
+}
+
+bool fr_bpf_capture_has_begun(const struct fr_bpf_capture *b)
+{
+	return b->shared->from_ns != 0;
+}
+
+int fr_bpf_capture_fds(const struct fr_bpf_capture *b, struct fr_bpf_fds *ret)
+{
+	int guards[FR_UNWINDER_LINKS_MAX];
+	const size_t n_guards = fr_unwinder_links(b->unwinder, guards);
+	struct fr_bpf_fds f = {0};
+	int r = fr_bpf_fds_add(&f, FR_BPF_FD_SHARED, bpf_map__fd(b->programs->maps.fr_bpf_shared));
+
+	for (size_t i = 0; r == 0 && i < b->n_rings; i++)
+		r = fr_bpf_fds_add(&f, FR_BPF_FD_RING, b->rings[i].fd);
+	for (size_t i = 0; r == 0 && i < b->n_opened; i++)
+		r = fr_bpf_fds_add(&f, FR_BPF_FD_LINK, b->opened[i].link);
+	for (size_t i = 0; r == 0 && i < n_guards; i++)
+		r = fr_bpf_fds_add(&f, FR_BPF_FD_GUARD, guards[i]);
+	if (r < 0)
+		fr_bpf_fds_free(&f);
+	else
+		*ret = f;
+	return r;
 }

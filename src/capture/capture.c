@@ -144,8 +144,8 @@ static int add_open_event(struct fr_capture *c, int fd, size_t event, size_t cpu
 	if (ioctl(fd, PERF_EVENT_IOC_ID, &o->id) < 0)
 		return fr_fail_errno(d, -errno, NULL, "cannot read the id of %s", c->events[event].name);
 	if (c->events[event].unwind)
-		return fr_bpf_capture_add(
-			c->bpf, &c->events[event], fd, o->id, &c->cells[event * c->n_cpus + cpu_index], d);
+		return fr_bpf_capture_add(c->bpf, &c->events[event], fd, c->cpus[cpu_index], o->id,
+			&c->cells[event * c->n_cpus + cpu_index], d);
 	return join_ring(c, o, d);
 }
 
@@ -275,7 +275,7 @@ static int allocate_buffers(struct fr_capture *c, struct fr_target *t)
 	c->n_sampled = t->n_cpus;
 	raise_nofile(c->n_events * per_event + FDS_SPARE);
 	c->open = calloc(c->n_events * per_event, sizeof(*c->open));
-	c->cells = calloc(c->n_events * c->n_cpus, sizeof(*c->cells));
+	c->cells = calloc(c->n_events * c->n_cpus + 1, sizeof(*c->cells));
 	c->bounce = malloc(FR_RUN_MAX);
 	if (!c->open || !c->cells || !c->bounce)
 		return -ENOMEM;
@@ -400,6 +400,7 @@ struct fr_capture *fr_capture_free(struct fr_capture *c)
 			fr_ring_unmap(&c->rings[kind][i]);
 		free(c->rings[kind]);
 	}
+	fr_bpf_adopted_free(c->adopted);
 	fr_bpf_capture_free(c->bpf);
 	for (size_t i = 0; i < c->n_open; i++)
 		close(c->open[i].fd);

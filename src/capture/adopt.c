@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "capture/adopt.h"
+#include "capture/aux_area.h"
+#include "capture/capture_internal.h"
+
+#include <errno.h>
+#include <sys/ioctl.h>
+
+int fr_capture_bpf_fds(const struct fr_capture *c, struct fr_bpf_fds *ret)
+{
+	return c->bpf ? fr_bpf_capture_fds(c->bpf, ret) : -ENOENT;
+}
+
+int fr_capture_adopt(struct fr_capture *c, const struct fr_adoption *a, struct fr_diag *d)
+{
+	return fr_bpf_adopted_new(c, a, &c->adopted, d);
+}
+
+bool fr_capture_has_adopted(const struct fr_capture *c)
+{
+	return c->adopted != NULL;
+}
+
+bool fr_capture_continues_id(const struct fr_capture *c, uint64_t id)
+{
+	return c->adopted && fr_bpf_adopted_has_id(c->adopted, id);
+}
+
+void fr_capture_begin(struct fr_capture *c, uint64_t since_ns)
+{
+	if (c->bpf)
+		fr_bpf_capture_begin(c->bpf, since_ns);
+}
+
+void fr_capture_end_adopted(struct fr_capture *c, uint64_t lost[static _FR_LOSS_MAX])
+{
+	const struct fr_counter_cell *rest = &c->cells[c->n_events * c->n_cpus];
+
+	c->adopted = fr_bpf_adopted_free(c->adopted);
+	for (unsigned i = 0; i < _FR_LOSS_MAX; i++)
+		lost[i] += atomic_load_explicit(&rest->lost[i], memory_order_relaxed);
+}
+
+void fr_capture_set_lives_on(struct fr_capture *c, bool lives_on)
+{
+	c->lives_on = lives_on;
+}
+
+static void disable(struct fr_capture *c, bool leaves)
+{
+	for (size_t i = c->n_open; i--;)
+		if (!leaves || !c->events[c->open[i].event].unwind)
+			(void)ioctl(c->open[i].fd, PERF_EVENT_IOC_DISABLE, 0);
+	for (size_t i = 0; i < c->n_aux; i++)
+		if (!fr_aux_area_is_shared(c->aux[i].area))
+			fr_aux_area_disable(c->aux[i].area);
+}
+
+void fr_capture_disable(struct fr_capture *c)
+{
+	disable(c, false);
+}
+
+void fr_capture_leave(struct fr_capture *c)
+{
+	disable(c, c->lives_on);
+}

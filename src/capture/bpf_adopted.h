@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* The BPF rings of the previous instance, into which its programs still write (adopt.h). Private to this
+   folder. */
+
+#include "capture/adopt.h"
+#include "capture/bpf_ring.h"
+
+struct fr_bpf_adopted;
+
+/* See fr_capture_adopt(). C has its events, CPUs, and the epoll set. */
+int fr_bpf_adopted_new(const struct fr_capture *c, const struct fr_adoption *adoption,
+	struct fr_bpf_adopted **ret, struct fr_diag *d);
+struct fr_bpf_adopted *fr_bpf_adopted_free(struct fr_bpf_adopted *a);
+
+/* The cells of the ids of the adopted events: indexes into the cells of the capture. */
+const struct fr_id_table *fr_bpf_adopted_ids(const struct fr_bpf_adopted *a);
+bool fr_bpf_adopted_has_id(const struct fr_bpf_adopted *a, uint64_t id);
+/* See fr_bpf_capture_drain(). T has fr_bpf_adopted_ids(). */
+size_t fr_bpf_adopted_drain(struct fr_bpf_adopted *a, struct fr_tally *t, struct fr_counter_cell *owner,
+	uint8_t *bounce, fr_run_fn sink, void *ctx);
