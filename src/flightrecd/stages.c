@@ -7,6 +7,7 @@
 #include "dumper/destination.h"
 #include "flightrecd/ring_memory.h"
 #include "flightrecd/stacks.h"
+#include "flightrecd/takeover.h"
 #include "trigger/arming.h"
 
 #include <errno.h>
@@ -264,6 +265,7 @@ static int start_threads(struct fr_daemon *m, fr_progress progress, struct fr_di
 	r = fr_recorder_start(&recorder, &m->recorder, d);
 	if (r >= 0)
 		r = fr_capture_enable(m->recording.capture, FR_CAPTURE_SIDEBAND, d);
+	m->handover.sideband_ns = fr_monotonic_ns();
 	progress(m, "reads the processes of this machine");
 	if (r >= 0)
 		r = fr_tracker_start(m->tracker, d);
@@ -286,6 +288,7 @@ static int start_threads(struct fr_daemon *m, fr_progress progress, struct fr_di
 	if (!m->refused.code)
 		fr_daemon_save_config(m);
 	fr_daemon_store(m);
+	fr_daemon_use_bpf(m, fr_daemon_store_bpf(m, m->recording.capture));
 	return 0;
 }
 
@@ -333,6 +336,8 @@ static int open_parts(struct fr_daemon *m, fr_progress progress, struct fr_diag 
 	if (r >= 0)
 		r = open_history(m, d);
 	if (r >= 0)
+		fr_daemon_adopt_bpf(m);
+	if (r >= 0)
 		r = open_tracker(m, d);
 	return r < 0 ? r : start_threads(m, progress, d);
 }
@@ -346,7 +351,7 @@ static void close_parts(struct fr_daemon *m)
 		m->arming[i] = fr_arming_stop(m->arming[i]);
 	m->change_worker = fr_worker_free(m->change_worker);
 	if (m->recording.capture)
-		fr_capture_disable(m->recording.capture);
+		fr_capture_leave(m->recording.capture);
 	m->recorder = fr_recorder_stop(m->recorder);
 	if (m->tracker)
 		fr_tracker_stop(m->tracker);
