@@ -4,6 +4,7 @@ recorded. These tests use the descriptor store of manager.py. tests/vm does the 
 import ctypes
 import os
 import random
+import re
 import signal
 import time
 from pathlib import Path
@@ -421,3 +422,63 @@ def test_the_watchdog_is_fed_only_while_the_rings_are_drained(recorder):
         assert feeds(2) == 0
     until("being fed again", lambda: feeds(1) >= 2)
     assert any("history in" in line for line in d.manager.said("STATUS=recording"))
+
+
+HZ = 1000
+PERIOD = 1e9 / HZ
+BPF = ("-e", "cpu-clock/call-graph=unwind/", "-F", HZ, "-M", "32M")
+
+
+def ticks(path):
+    """Returns the times in ns of the samples of each CPU, sorted."""
+    found = {}
+    r = run("perf", "script", "-i", path, "-F", "cpu,time,event", "--ns", timeout=300)
+    assert r.code == 0, r
+    for cpu, s, ns in re.findall(r"^\s*\[(\d+)\]\s+(\d+)\.(\d{9}):\s+cpu-clock", r.out, re.M):
+        found.setdefault(int(cpu), []).append(int(s) * 10**9 + int(ns))
+    return {cpu: sorted(times) for cpu, times in found.items()}
+
+
+def distances(times, windows):
+    """Returns the longest distances between two neighbours of TIMES: in each window (begin, end), and outside of them."""
+    inside, outside = [0] * len(windows), 0
+    for a, b in zip(times, times[1:]):
+        hit = [i for i, (begin, end_) in enumerate(windows) if a < end_ + 5e7 and begin - 3e8 < b]
+        for i in hit:
+            inside[i] = max(inside[i], b - a)
+        if not hit:
+            outside = max(outside, b - a)
+    return inside, outside
+
+
+def judge_no_gap(sample, windows):
+    """Checks that no sample is missing in the WINDOWS, and none came twice. A busy machine, or its host, delays the timer of
+    cpu-clock at any time, so the longest distance outside of the windows is allowed, too."""
+    for cpu, times in ticks(sample).items():
+        inside, outside = distances(times, windows)
+        print(f"CPU {cpu}: {len(times)} samples; longest distances: {[round(d / 1e6, 2) for d in inside]} ms, "
+              f"without restarts {outside / 1e6:.2f} ms")
+        assert len(set(times)) == len(times), "a sample came twice"
+        assert max(inside) < 2.5 * PERIOD + outside
+
+
+@pytest.mark.parametrize("how", ["kill", "stop"])
+def test_samples_of_bpf_programs_have_no_gap(instance, service_manager, how):
+    """BPF programs go on making samples while no recorder runs. The last dump has all of them, each once."""
+    burning = start_load("burn", "-t", 3600, "-c", last_cpu())
+    d = instance(*BPF)
+    windows = []
+    for i in range(KILLS):
+        time.sleep(random.uniform(0.05, 0.8))
+        begin = time.monotonic_ns()
+        d.kill() if how == "kill" else d.stop()
+        d = instance(*BPF)
+        windows.append((begin, time.monotonic_ns()))
+        adopted = d.status()["adopted"]
+        assert (adopted["restarts"], adopted["gaps_s"], adopted["gap_s"]) == (i + 1, 0, 0), (adopted, d.log())
+    time.sleep(0.5)
+    end(burning)
+    assert "restart" not in d.lost()
+    sample = d.dump_by_control()
+    assert not [x for x in meta(sample)["losses"] if x["cause"] == "restart"]
+    judge_no_gap(sample, windows)
