@@ -47,12 +47,18 @@ static void print_ring(const cJSON *s)
 static void print_adopted(const cJSON *s)
 {
 	const double restarts = ctl_number(s, "adopted.restarts");
+	const char *continued = ctl_string(s, "adopted.continued");
 
 	ctl_field("Adopted", "%.0f samples of the previous instance; recorded since %s with %.0f restart%s",
 		ctl_number(s, "adopted.samples"), ctl_time(s, "adopted.first_since"), restarts,
 		restarts == 1 ? "" : "s");
-	ctl_field("", "gap before this instance: %s; all gaps together: %s", ctl_seconds(s, "adopted.gap_s"),
-		ctl_seconds(s, "adopted.gaps_s"));
+	if (!strcmp(continued, "all"))
+		ctl_field("", "no gap before this instance, but no side-band for %s; all gaps together: %s",
+			ctl_seconds(s, "adopted.sideband_gap_s"), ctl_seconds(s, "adopted.gaps_s"));
+	else
+		ctl_field("", "gap before this instance%s: %s; all gaps together: %s",
+			!strcmp(continued, "some") ? ", except for samples of BPF programs" : "",
+			ctl_seconds(s, "adopted.gap_s"), ctl_seconds(s, "adopted.gaps_s"));
 }
 
 static void print_sideband(const cJSON *s)
@@ -245,9 +251,9 @@ static void print_status(const cJSON *s)
 		const char *member;
 		void (*print)(const cJSON *s);
 	} sections[] = {{"", print_head}, {"ring", print_ring}, {"adopted", print_adopted},
-		{"sideband", print_sideband}, {"unwind", print_stacks}, {"aux", print_aux}, {"", print_self}, {"dumps", print_dumps},
-		{"triggers", print_triggers}, {"notices", print_notices}, {"", print_events},
-		{"", print_losses}};
+		{"sideband", print_sideband}, {"unwind", print_stacks}, {"aux", print_aux}, {"", print_self},
+		{"dumps", print_dumps}, {"triggers", print_triggers}, {"notices", print_notices},
+		{"", print_events}, {"", print_losses}};
 
 	for (size_t i = 0; i < FR_ARRAY_SIZE(sections); i++)
 		if (ctl_get(s, sections[i].member))

@@ -39,7 +39,7 @@ void fr_daemon_adopt_bpf(struct fr_daemon *m)
 		return;
 	r = h->adopted ? fr_capture_adopt(m->recording.capture, &adoption, &d) : -ENOENT;
 	if (r == 0) {
-		h->continues = has_all_events(m);
+		h->continued = has_all_events(m) ? FR_CONTINUED_ALL : FR_CONTINUED_SOME;
 		return;
 	}
 	if (r != -ENOENT) {

@@ -590,13 +590,14 @@ bool fr_handover_end_gap(struct fr_handover *h, uint64_t now_ns)
 	if (!h->adopted)
 		return false;
 	h->state.restarts++;
-	if (h->continues) {
+	if (h->continued == FR_CONTINUED_ALL) {
 		h->state.gap_from_ns = h->state.gap_to_ns = now_ns;
-		fr_log(LOG_INFO, "BPF programs went on making samples until now, so there is no gap");
+		fr_log(LOG_INFO, "the samples go on without a gap");
 		return false;
 	}
 	count_gap(&h->state, h->history.drained_ns, now_ns);
-	fr_log(LOG_NOTICE, "nothing was recorded for %s, from the end of the previous instance until now",
+	fr_log(LOG_NOTICE, "%s recorded for %s, from the end of the previous instance until now",
+		h->continued ? "events whose samples the kernel makes were not" : "nothing was",
 		fr_duration_format(h->state.gap_to_ns - h->state.gap_from_ns, gap));
 	return true;
 }

@@ -47,9 +47,9 @@ struct fr_handover {
 	struct fr_buf first_sideband; /* the first side-band record in the ring; empty: there is none */
 	struct fr_buf newest_samples; /* only if there are BPF programs to adopt: see struct fr_adoption */
 	struct fr_bpf_store bpf;
-	/* Whether BPF programs make the samples of all events of the previous instance, and their rings are
-	   adopted. So there is no gap. */
-	bool continues;
+	/* Which events of the previous instance have no gap, because BPF programs make their samples, and
+	   their rings are adopted. */
+	enum fr_continued { FR_CONTINUED_NONE, FR_CONTINUED_SOME, FR_CONTINUED_ALL } continued;
 	uint64_t sideband_ns; /* the time since when this instance records side-band; 0: not yet */
 	char refused[256];    /* why the ring was not adopted; empty: the ring was adopted, or
 				 there was no ring */
@@ -116,7 +116,7 @@ int fr_handover_config(struct fr_buf *ret);
    its memory. The next store() or update() writes CONFIG into the state. */
 void fr_handover_set_config(struct fr_handover *h, struct fr_buf *config);
 /* Call this function when samples are recorded from NOW_NS on. If a ring was adopted, counts a restart, and
-   the gap since the previous instance if H->continues is false. Returns whether there was a gap. */
+   the gap since the previous instance if there is an event that has it. Returns whether there was a gap. */
 bool fr_handover_end_gap(struct fr_handover *h, uint64_t now_ns);
 /* Writes the state if it differs from the state that was written last. Only the main thread calls
    this function. */

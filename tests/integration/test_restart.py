@@ -426,6 +426,7 @@ def test_the_watchdog_is_fed_only_while_the_rings_are_drained(recorder):
 
 HZ = 1000
 PERIOD = 1e9 / HZ
+NOISE = 8e6  # a restart takes more than 100 ms
 BPF = ("-e", "cpu-clock/call-graph=unwind/", "-F", HZ, "-M", "32M")
 
 
@@ -452,14 +453,14 @@ def distances(times, windows):
 
 
 def judge_no_gap(sample, windows):
-    """Checks that no sample is missing in the WINDOWS, and none came twice. A busy machine, or its host, delays the timer of
-    cpu-clock at any time, so the longest distance outside of the windows is allowed, too."""
+    """Checks that no sample is missing in the WINDOWS, and none came twice. Other processes of a busy machine cost some
+    samples at any time: the kernel drops a sample while another BPF program or a bpf() call runs on the CPU (docs/design/15)."""
     for cpu, times in ticks(sample).items():
         inside, outside = distances(times, windows)
         print(f"CPU {cpu}: {len(times)} samples; longest distances: {[round(d / 1e6, 2) for d in inside]} ms, "
               f"without restarts {outside / 1e6:.2f} ms")
         assert len(set(times)) == len(times), "a sample came twice"
-        assert max(inside) < 2.5 * PERIOD + outside
+        assert max(inside) < 2.5 * PERIOD + max(outside, NOISE)
 
 
 @pytest.mark.parametrize("how", ["kill", "stop"])
@@ -476,9 +477,111 @@ def test_samples_of_bpf_programs_have_no_gap(instance, service_manager, how):
         windows.append((begin, time.monotonic_ns()))
         adopted = d.status()["adopted"]
         assert (adopted["restarts"], adopted["gaps_s"], adopted["gap_s"]) == (i + 1, 0, 0), (adopted, d.log())
+        assert adopted["continued"] == "all" and 0 < adopted["sideband_gap_s"] < (windows[-1][1] - begin) / 1e9 + DRAIN_PERIOD + 3
     time.sleep(0.5)
     end(burning)
-    assert "restart" not in d.lost()
+    assert "restart" not in d.lost() and "no gap before this instance" in d.text_status()
     sample = d.dump_by_control()
     assert not [x for x in meta(sample)["losses"] if x["cause"] == "restart"]
     judge_no_gap(sample, windows)
+    d.finish()
+    assert service_manager.names() == []
+
+
+def test_kills_during_the_start_of_the_next_instance(instance, service_manager):
+    """An instance is killed at any moment of its start. The one after it takes the samples of both."""
+    burning = start_load("burn", "-t", 3600, "-c", last_cpu())
+    d = instance(*BPF)
+    time.sleep(0.3)
+    windows = []
+    for _ in range(KILLS):
+        begin = time.monotonic_ns()
+        d.kill()
+        for _ in range(3):
+            d.launch()
+            time.sleep(random.uniform(0.02, 0.6))
+            d.kill()
+        d = instance(*BPF)
+        windows.append((begin, time.monotonic_ns()))
+        assert d.status()["adopted"]["continued"] == "all", d.log()
+        assert {name.split("-", 3)[3] for name in service_manager.names() if "bpf" in name} == {"shared", "ring", "link", "guard"}
+        assert len([name for name in service_manager.names() if name.endswith("shared")]) == 1, service_manager.names()
+        time.sleep(0.2)
+    end(burning)
+    assert d.status()["adopted"]["gaps_s"] == 0
+    judge_no_gap(d.dump_by_control(), windows)
+
+
+def test_only_samples_of_the_kernel_have_a_gap(instance):
+    """If the kernel makes the samples of an event, there is a gap, but not for the samples of BPF programs."""
+    both = (*BPF, *COUNTED)
+    burning = start_load("burn", "-t", 3600, "-c", last_cpu())
+    d = instance(*both)
+    time.sleep(0.5)
+    begin = time.monotonic_ns()
+    d.kill()
+    d = instance(*both)
+    window = (begin, time.monotonic_ns())
+    adopted = d.status()["adopted"]
+    assert adopted["continued"] == "some" and adopted["gaps_s"] > 0, adopted
+    assert "except for samples of BPF programs" in d.text_status()
+    time.sleep(0.5)
+    end(burning)
+    sample = d.dump_by_control()
+    assert restart_loss(sample)["count"] == 1
+    judge_no_gap(sample, [window])
+
+
+def test_a_full_descriptor_store_means_a_gap(instance, service_manager):
+    """If systemd refuses some of the descriptors, the next instance does not use the others, and says so."""
+    service_manager.limit = 6
+    d = instance(*BPF)
+    time.sleep(0.3)
+    d.kill()
+    service_manager.limit = None
+    d = instance(*BPF)
+    adopted = d.status()["adopted"]
+    assert adopted["continued"] == "none" and adopted["gaps_s"] > 0, adopted
+    assert "there is a gap" in d.log() and "FileDescriptorStoreMax=" in d.log()
+    d.kill()
+    assert instance(*BPF).status()["adopted"]["continued"] == "all"
+
+
+def test_events_that_are_not_configured_any_more(instance, service_manager):
+    """The next instance takes what the BPF programs of the previous one have made, and ends them. A reload stores the programs of
+    the new events."""
+    burning = start_load("burn", "-t", 3600, "-c", last_cpu())
+    d = instance(*BPF)
+    time.sleep(0.3)
+    killed = time.monotonic_ns()
+    d.kill()
+    time.sleep(0.5)
+    d = instance("-e", "sched:sched_switch", "-M", "32M")
+    assert d.status()["adopted"]["continued"] == "all"
+    assert not [name for name in service_manager.names() if "bpf" in name]
+    times = ticks(d.dump_by_control())[last_cpu()]
+    end(burning)
+    assert len(set(times)) == len(times) and max(times) > killed + 4.5e8
+
+
+def test_a_reload_then_a_kill(instance, service_manager, tmp_path):
+    """After a reload, the programs of the new events go on, and the old ones are gone."""
+    config = "[Recorder]\nEvents=cpu-clock/call-graph=unwind,freq={}/\nRingSize=32M\n"
+    conf = quiet_config(tmp_path / "flightrecd.conf", config.format(HZ // 2))
+    rest = conf.read_text().replace(config.format(HZ // 2), "")
+    burning = start_load("burn", "-t", 3600, "-c", last_cpu())
+    d = instance("--config", conf)
+    windows = []
+    for hz in (HZ, HZ - 1, HZ):
+        conf.write_text(config.format(hz) + rest)
+        begin = time.monotonic_ns()
+        assert d.ctl("reload").code == 0
+        service_manager.settle()
+        assert len([name for name in service_manager.names() if name.endswith("shared")]) == 1
+        d.kill()
+        d = instance("--config", conf)
+        windows.append((begin, time.monotonic_ns()))
+        assert d.status()["adopted"]["continued"] == "all"
+        time.sleep(0.4)
+    end(burning)
+    judge_no_gap(d.dump_by_control(), windows[1:])
