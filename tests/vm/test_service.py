@@ -369,6 +369,74 @@ def test_kill_keeps_history(service):
         assert max(gaps, default=0) < 0.5 + stalls.worst, f"kill {i}: a hole in the history"
 
 
+HZ = 1000
+NOISE = 0.008  # what other processes of a busy machine cost: the kernel drops a sample while another BPF program runs
+
+
+def longest_distances(path, windows):
+    """Returns, for each CPU, the longest distance in seconds between two samples of cpu-clock in the windows (begin, end), and that
+    outside of them. Checks that no sample came twice."""
+    done = subprocess.run(["perf", "script", "-i", path, "-F", "cpu,time,event", "--ns"], capture_output=True, text=True,
+                          errors="replace", env={**os.environ, "HOME": str(path.parent), "PERF_CONFIG": "/dev/null"}, timeout=vm.LIMIT)
+    assert done.returncode == 0, done.stderr
+    cpus = {}
+    for cpu, t in re.findall(r"^\s*\[(\d+)\]\s+(\d+\.\d+):\s+cpu-clock", done.stdout, re.M):
+        cpus.setdefault(cpu, []).append(float(t))
+    found = []
+    for times in cpus.values():
+        times.sort()
+        assert len(set(times)) == len(times), "a sample came twice"
+        worst = [0, 0]
+        for a, b in zip(times, times[1:]):
+            outside = all(b < begin - 0.05 or a > end + 0.05 for begin, end in windows)
+            worst[outside] = max(worst[outside], b - a)
+        found.append(tuple(worst))
+    assert found
+    return found
+
+
+def test_samples_of_bpf_programs_have_no_gap(service):
+    """With CallGraph=unwind, a restart, kills at random moments and an upgrade cost no sample, and none comes twice."""
+    def do(*command):
+        begin, pid = now(), service.pid()
+        service.run("systemctl", "reset-failed", "flightrecd")
+        service.run(*command)
+        service.wait_for(lambda: service.pid() not in (0, pid) and service.is_active() == "active", "the next instance")
+        windows.append((begin, now()))
+        adopted = json.loads(service.run("flightrecctl", "status", "--json=short").stdout)
+        adopted = adopted.get("status", adopted)["adopted"]
+        assert (adopted["continued"], adopted["gaps_s"]) == ("all", before["gaps_s"]), (adopted, service.journal())
+
+    service.shell(f"printf '[Recorder]\nEvents=cpu-clock\nCallGraph=unwind\nFrequency={HZ}\nRingSize=64M\n' >{CONF}")
+    service.run("systemctl", "restart", "flightrecd")
+    before = json.loads(service.run("flightrecctl", "status", "--json=short").stdout)
+    before = before.get("status", before)["adopted"]
+    service.run("systemd-run", "--unit=burn", "sh", "-c", "while :; do :; done")
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    moments = random.Random(seed)
+    windows = []
+    begin = now()
+    do("systemctl", "restart", "flightrecd")
+    for _ in range(KILLS):
+        time.sleep(moments.uniform(0, 0.7))
+        do("kill", "-9", str(service.pid()))
+    do("dpkg", "-i", "/share/upgrade.deb")
+    time.sleep(0.5)
+    path = service.dump("--last", f"{now() - begin:.0f}s")
+    print(service.run("flightrecctl", "--no-pager", "status").stdout)
+    assert "no gap before this instance" in service.run("flightrecctl", "--no-pager", "status").stdout
+    for inside, outside in longest_distances(service.fetch(path), windows):
+        print(f"longest distance {inside * 1e3:.2f} ms, without restarts {outside * 1e3:.2f} ms")
+        assert inside < 2.5 / HZ + max(outside, NOISE)
+    # Nothing of an old instance is left.
+    stored = int(service.show("NFileDescriptorStore"))
+    cpus = len(service.shell("cat /proc/cpuinfo | grep ^processor").stdout.splitlines())
+    assert stored <= 2 + 2 * cpus + 1 + 3, stored
+    service.run("systemctl", "stop", "flightrecd")
+    assert files(service) == ["perf.data", "perf.data.json"]
+
+
 def test_the_ring_in_a_memory(service):
     """RingMemory=: a restart moves the ring into the memory, a restart and a kill continue it there, and a stop leaves one file and
     nothing to rescue. (Here the memory is a file on tmpfs. test_crash.py uses the kernel module.)"""
