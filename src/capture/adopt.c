@@ -4,6 +4,7 @@
 #include "capture/capture_internal.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/ioctl.h>
 
 int fr_capture_bpf_fds(const struct fr_capture *c, struct fr_bpf_fds *ret)
@@ -11,9 +12,23 @@ int fr_capture_bpf_fds(const struct fr_capture *c, struct fr_bpf_fds *ret)
 	return c->bpf ? fr_bpf_capture_fds(c->bpf, ret) : -ENOENT;
 }
 
+static uint32_t find_cell(const void *ctx, const char *name, uint32_t cpu)
+{
+	const struct fr_capture *c = ctx;
+	size_t e = 0, i = 0;
+
+	while (e < c->n_events && (!name || strcmp(c->events[e].name, name) != 0))
+		e++;
+	while (i < c->n_cpus && (uint32_t)c->cpus[i] != cpu)
+		i++;
+	return (uint32_t)(e < c->n_events && i < c->n_cpus ? e * c->n_cpus + i : c->n_events * c->n_cpus);
+}
+
 int fr_capture_adopt(struct fr_capture *c, const struct fr_adoption *a, struct fr_diag *d)
 {
-	return fr_bpf_adopted_new(c, a, &c->adopted, d);
+	const struct fr_bpf_adopted_config config = {a, c->epoll_fd, find_cell, c};
+
+	return fr_bpf_adopted_new(&config, &c->adopted, d);
 }
 
 bool fr_capture_has_adopted(const struct fr_capture *c)

@@ -13,25 +13,18 @@
  *   drops the adopted rings                                         fr_capture_end_adopted()
  */
 
-#include "base/buf.h"
 #include "base/diag.h"
 #include "base/loss.h"
 #include "capture/bpf_fds.h"
-#include "perfdata/session.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-struct fr_adoption {
-	const struct fr_bpf_fds *sets; /* oldest first. The descriptors are duplicated */
-	size_t n;
-	const struct fr_session *session; /* the events of the previous instance */
-	/* The newest samples of the history, at least FR_RUN_MAX bytes if there are so many. If the previous
-	   instance was killed between the append of a run and the release of its records, the rings still
-	   have records that are here, too. Such a record is not taken again. Borrowed until
-	   fr_capture_end_adopted(). */
-	const struct fr_buf *newest;
-};
+struct fr_capture;
+
+/* Sets RET to the descriptors of C, which stay C's. The caller calls fr_bpf_fds_free(). Returns 0; -ENOENT if
+   no BPF program makes samples; or -ENOMEM. */
+int fr_capture_bpf_fds(const struct fr_capture *c, struct fr_bpf_fds *ret);
 
 /* Adopts the rings of A->sets, and drains them with the rings of C. Samples count in the events of C with
    the same name and CPU. Call this function before the first drain. Returns 0; -ENOENT if the previous

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "capture/bpf_adopted.h"
+#include "base/buf.h"
 #include "base/cleanup.h"
 #include "bpf/capture.h"
-#include "capture/capture_internal.h"
 #include "perfdata/record.h"
+#include "perfdata/session.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -32,7 +33,7 @@ struct fr_bpf_adopted {
 	struct fr_id_table tracepoints; /* ids of tracepoints */
 	struct fr_id_table live;	/* ids of all sets, also of a set whose samples do not count yet */
 	const struct fr_buf *newest;
-	uint32_t own_pid, rest; /* rest: the index of the cell for events that the capture does not have */
+	uint32_t own_pid;
 	int epoll_fd;
 	struct set *sets; /* oldest first */
 	size_t n;
@@ -68,21 +69,23 @@ static bool wants(const struct fr_bpf_ring *ring, uint64_t at, const struct perf
 	return at >= r->doubt_until || !is_in_history(r->all->newest, h);
 }
 
-static int map_shared(struct set *s, int fd, struct fr_diag *d)
+static int map_shared(int fd, struct fr_bpf_shared **ret, struct fr_diag *d)
 {
 	struct bpf_map_info info = {0};
 	__u32 len = sizeof(info);
 	void *p;
 
 	if (bpf_obj_get_info_by_fd(fd, &info, &len) < 0 || info.type != BPF_MAP_TYPE_ARRAY ||
-		info.value_size != sizeof(*s->shared) || !(info.map_flags & BPF_F_MMAPABLE))
+		info.value_size != sizeof(**ret) || !(info.map_flags & BPF_F_MMAPABLE))
 		return fr_fail(d, -EBADMSG, NULL, "they are of another version");
-	p = mmap(NULL, sizeof(*s->shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	p = mmap(NULL, sizeof(**ret), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (p == MAP_FAILED)
 		return fr_fail_errno(d, -errno, NULL, "their memory cannot be mapped");
-	s->shared = p;
-	if (s->shared->version != FR_BPF_SHARED_VERSION)
+	if (((struct fr_bpf_shared *)p)->version != FR_BPF_SHARED_VERSION) {
+		munmap(p, sizeof(**ret));
 		return fr_fail(d, -EBADMSG, NULL, "they are of another version");
+	}
+	*ret = p;
 	return 0;
 }
 
@@ -121,12 +124,12 @@ static int adopt_rings(struct fr_bpf_adopted *a, struct set *s, const struct fr_
 	return r;
 }
 
-static int add_live(struct fr_bpf_adopted *a, const struct set *s)
+static int add_live(struct fr_bpf_adopted *a, const struct fr_bpf_shared *shared)
 {
 	int r = 0;
 
-	for (uint32_t i = 0; r == 0 && i < FR_MIN(s->shared->n_events, FR_BPF_EVENTS_MAX); i++)
-		r = fr_id_table_add(&a->live, s->shared->events[i].id, 0);
+	for (uint32_t i = 0; r == 0 && i < FR_MIN(shared->n_events, FR_BPF_EVENTS_MAX); i++)
+		r = fr_id_table_add(&a->live, shared->events[i].id, 0);
 	return r;
 }
 
@@ -147,21 +150,23 @@ static void set_deinit(struct set *s, int epoll_fd)
 static int adopt_set(struct fr_bpf_adopted *a, const struct fr_bpf_fds *f, struct fr_diag *d)
 {
 	struct set *s = &a->sets[a->n];
-	int r;
+	struct fr_bpf_shared *shared = NULL;
+	int r = -ENOENT;
 
-	if (f->of[FR_BPF_FD_SHARED].n == 0)
-		return 0;
-	r = map_shared(s, f->of[FR_BPF_FD_SHARED].fds[0], d);
-	if (r == 0)
-		r = add_live(a, s);
-	if (r == 0 && s->shared->from_ns)
+	if (f->of[FR_BPF_FD_SHARED].n)
+		r = map_shared(f->of[FR_BPF_FD_SHARED].fds[0], &shared, d);
+	if (!shared)
+		return r == -ENOENT ? 0 : r;
+	s->shared = shared;
+	r = add_live(a, shared);
+	if (r == 0 && shared->from_ns)
 		r = adopt_rings(a, s, f, d);
-	if (r < 0 || !s->shared->from_ns) {
+	if (r < 0 || !shared->from_ns) {
 		set_deinit(s, a->epoll_fd);
 		return r;
 	}
 	if (a->n)
-		a->sets[a->n - 1].until_ns = s->shared->from_ns;
+		a->sets[a->n - 1].until_ns = shared->from_ns;
 	s->until_ns = UINT64_MAX;
 	a->n++;
 	return 0;
@@ -197,21 +202,10 @@ static int index_session(const struct fr_session *s, struct fr_id_table *ret)
 	return r;
 }
 
-/* Returns the index in C of the cell of the event NAME on CPU. */
-static uint32_t find_cell(const struct fr_capture *c, const char *name, uint32_t cpu)
+static int index_events(struct fr_bpf_adopted *a, const struct fr_bpf_adopted_config *c, const struct set *s,
+	const struct fr_id_table *known)
 {
-	size_t e = 0, i = 0;
-
-	while (e < c->n_events && strcmp(c->events[e].name, name) != 0)
-		e++;
-	while (i < c->n_cpus && (uint32_t)c->cpus[i] != cpu)
-		i++;
-	return (uint32_t)(e < c->n_events && i < c->n_cpus ? e * c->n_cpus + i : c->n_events * c->n_cpus);
-}
-
-static int index_events(struct fr_bpf_adopted *a, const struct fr_capture *c, const struct set *s,
-	const struct fr_session *session, const struct fr_id_table *known)
-{
+	const struct fr_session *session = c->adoption->session;
 	int r = 0;
 
 	for (uint32_t i = 0; r == 0 && i < s->shared->n_events; i++) {
@@ -219,38 +213,37 @@ static int index_events(struct fr_bpf_adopted *a, const struct fr_capture *c, co
 		const uint32_t found = fr_id_table_find(known, e->id);
 		const struct fr_event_desc *desc = found < session->n_events ? &session->events[found] : NULL;
 
-		r = fr_id_table_add(&a->cells, e->id, desc ? find_cell(c, desc->name, e->cpu) : a->rest);
+		r = fr_id_table_add(&a->cells, e->id, c->find_cell(c->ctx, desc ? desc->name : NULL, e->cpu));
 		if (r == 0 && desc && desc->attr.type == PERF_TYPE_TRACEPOINT)
 			r = fr_id_table_add(&a->tracepoints, e->id, 0);
 	}
 	return r;
 }
 
-static int index_all(struct fr_bpf_adopted *a, const struct fr_capture *c, const struct fr_session *session)
+static int index_all(struct fr_bpf_adopted *a, const struct fr_bpf_adopted_config *c)
 {
 	_cleanup_(fr_id_table_deinit) struct fr_id_table known = {0};
-	int r = index_session(session, &known);
+	int r = index_session(c->adoption->session, &known);
 
 	for (size_t i = 0; r == 0 && i < a->n; i++)
-		r = index_events(a, c, &a->sets[i], session, &known);
+		r = index_events(a, c, &a->sets[i], &known);
 	return r;
 }
 
-int fr_bpf_adopted_new(const struct fr_capture *c, const struct fr_adoption *adoption,
-	struct fr_bpf_adopted **ret, struct fr_diag *d)
+int fr_bpf_adopted_new(
+	const struct fr_bpf_adopted_config *config, struct fr_bpf_adopted **ret, struct fr_diag *d)
 {
 	struct fr_bpf_adopted *a = calloc(1, sizeof(*a));
 	int r;
 
 	if (!a)
 		return -ENOMEM;
-	a->newest = adoption->newest;
+	a->newest = config->adoption->newest;
 	a->own_pid = (uint32_t)getpid();
-	a->rest = (uint32_t)(c->n_events * c->n_cpus);
-	a->epoll_fd = c->epoll_fd;
-	r = adopt_sets(a, adoption, d);
+	a->epoll_fd = config->epoll_fd;
+	r = adopt_sets(a, config->adoption, d);
 	if (r == 0)
-		r = index_all(a, c, adoption->session);
+		r = index_all(a, config);
 	if (r < 0) {
 		fr_bpf_adopted_free(a);
 		return r;

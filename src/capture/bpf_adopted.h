@@ -4,14 +4,24 @@
 /* The BPF rings of the previous instance, into which its programs still write (adopt.h). Private to this
    folder. */
 
-#include "capture/adopt.h"
+#include "base/diag.h"
+#include "capture/bpf_fds.h"
 #include "capture/bpf_ring.h"
 
 struct fr_bpf_adopted;
 
-/* See fr_capture_adopt(). C has its events, CPUs, and the epoll set. */
-int fr_bpf_adopted_new(const struct fr_capture *c, const struct fr_adoption *adoption,
-	struct fr_bpf_adopted **ret, struct fr_diag *d);
+struct fr_bpf_adopted_config {
+	const struct fr_adoption *adoption;
+	int epoll_fd; /* gets the rings */
+	/* Returns the index of the cell that counts the samples of the event NAME on CPU. NAME is NULL: of an
+	   event that is not known. */
+	uint32_t (*find_cell)(const void *ctx, const char *name, uint32_t cpu);
+	const void *ctx;
+};
+
+/* See fr_capture_adopt(). */
+int fr_bpf_adopted_new(
+	const struct fr_bpf_adopted_config *config, struct fr_bpf_adopted **ret, struct fr_diag *d);
 struct fr_bpf_adopted *fr_bpf_adopted_free(struct fr_bpf_adopted *a);
 
 /* The cells of the ids of the adopted events: indexes into the cells of the capture. */

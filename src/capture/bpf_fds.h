@@ -9,7 +9,8 @@
 
 #include <stddef.h>
 
-struct fr_capture;
+struct fr_buf;
+struct fr_session;
 
 enum fr_bpf_fd {
 	FR_BPF_FD_SHARED, /* the map with struct fr_bpf_shared; one */
@@ -27,9 +28,17 @@ struct fr_bpf_fds {
 	} of[_FR_BPF_FD_KINDS];
 };
 
-/* Sets RET to the descriptors of C, which stay C's. The caller calls fr_bpf_fds_free(). Returns 0; -ENOENT if
-   no BPF program makes samples; or -ENOMEM. */
-int fr_capture_bpf_fds(const struct fr_capture *c, struct fr_bpf_fds *ret);
+/* What an instance adopts from the previous one. */
+struct fr_adoption {
+	const struct fr_bpf_fds *sets; /* oldest first. The descriptors are duplicated */
+	size_t n;
+	const struct fr_session *session; /* the events of the previous instance */
+	/* The newest samples of the history, at least FR_RUN_MAX bytes if there are so many. If the previous
+	   instance was killed between the append of a run and the release of its records, the rings still
+	   have records that are here, too. Such a record is not taken again. Borrowed until
+	   fr_capture_end_adopted(). */
+	const struct fr_buf *newest;
+};
 
 /* Appends FD. Returns 0 or -ENOMEM. */
 int fr_bpf_fds_add(struct fr_bpf_fds *f, enum fr_bpf_fd kind, int fd);

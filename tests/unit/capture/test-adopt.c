@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* The BPF programs of a process that was killed go on, and another process adopts their rings. */
 #include "live.h"
+#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "capture/adopt.h"
