@@ -7,6 +7,7 @@ import random
 import re
 import signal
 import time
+from bisect import bisect
 from pathlib import Path
 
 import pytest
@@ -425,8 +426,6 @@ def test_the_watchdog_is_fed_only_while_the_rings_are_drained(recorder):
 
 
 HZ = 1000
-PERIOD = 1e9 / HZ
-NOISE = 8e6  # a restart takes more than 100 ms
 BPF = ("-e", "cpu-clock/call-graph=unwind/", "-F", HZ, "-M", "32M")
 
 
@@ -440,31 +439,33 @@ def ticks(path):
     return {cpu: sorted(times) for cpu, times in found.items()}
 
 
-def distances(times, windows):
-    """Returns the longest distances between two neighbours of TIMES: in each window (begin, end), and outside of them."""
-    inside, outside = [0] * len(windows), 0
-    for a, b in zip(times, times[1:]):
-        hit = [i for i, (begin, end_) in enumerate(windows) if a < end_ + 5e7 and begin - 3e8 < b]
-        for i in hit:
-            inside[i] = max(inside[i], b - a)
-        if not hit:
-            outside = max(outside, b - a)
-    return inside, outside
+@pytest.fixture
+def control(recorder, tmp_path):
+    """A recorder that is never restarted, and whose samples the kernel makes. It shows which samples nobody could make."""
+    (tmp_path / "control").mkdir()
+    return recorder("-e", "cpu-clock", "-F", HZ, "-M", "32M", directory=tmp_path / "control", armed=False)
 
 
-def judge_no_gap(sample, windows):
-    """Checks that no sample is missing in the WINDOWS, and none came twice. Other processes of a busy machine cost some
-    samples at any time: the kernel drops a sample while another BPF program or a bpf() call runs on the CPU (docs/design/15)."""
+def judge_no_gap(sample, windows, control):
+    """Checks that no sample is missing in the windows (begin, end), and none came twice. On a virtual machine, the timer of
+    cpu-clock can miss some periods at any time. So between two samples, the recorder CONTROL must have at most 3: two periods
+    at a cut-over, and one if the kernel drops a sample because another BPF program runs (docs/design/15)."""
+    others = ticks(control.dump_by_control())
     for cpu, times in ticks(sample).items():
-        inside, outside = distances(times, windows)
-        print(f"CPU {cpu}: {len(times)} samples; longest distances: {[round(d / 1e6, 2) for d in inside]} ms, "
-              f"without restarts {outside / 1e6:.2f} ms")
         assert len(set(times)) == len(times), "a sample came twice"
-        assert max(inside) < 2.5 * PERIOD + max(outside, NOISE)
+        pairs = [(a, b) for a, b in zip(times, times[1:]) if any(a < end_ + 5e7 and begin - 3e8 < b for begin, end_ in windows)]
+        most = max(bisect(others[cpu], b) - bisect(others[cpu], a) for a, b in pairs)
+        print(f"CPU {cpu}: {len(times)} samples; longest distance {max(b - a for a, b in pairs) / 1e6:.2f} ms; "
+              f"between two samples, the control has at most {most}")
+        assert most <= 3
+        # Nor did two instances record the same time.
+        for begin, end_ in windows:
+            mine, its = (bisect(t, end_ + 5e7) - bisect(t, begin - 5e7) for t in (times, others[cpu]))
+            assert mine <= its + 4, (cpu, mine, its)
 
 
 @pytest.mark.parametrize("how", ["kill", "stop"])
-def test_samples_of_bpf_programs_have_no_gap(instance, service_manager, how):
+def test_samples_of_bpf_programs_have_no_gap(instance, service_manager, control, how):
     """BPF programs go on making samples while no recorder runs. The last dump has all of them, each once."""
     burning = start_load("burn", "-t", 3600, "-c", last_cpu())
     d = instance(*BPF)
@@ -483,12 +484,12 @@ def test_samples_of_bpf_programs_have_no_gap(instance, service_manager, how):
     assert "restart" not in d.lost() and "no gap before this instance" in d.text_status()
     sample = d.dump_by_control()
     assert not [x for x in meta(sample)["losses"] if x["cause"] == "restart"]
-    judge_no_gap(sample, windows)
+    judge_no_gap(sample, windows, control)
     d.finish()
     assert service_manager.names() == []
 
 
-def test_kills_during_the_start_of_the_next_instance(instance, service_manager):
+def test_kills_during_the_start_of_the_next_instance(instance, service_manager, control):
     """An instance is killed at any moment of its start. The one after it takes the samples of both."""
     burning = start_load("burn", "-t", 3600, "-c", last_cpu())
     d = instance(*BPF)
@@ -509,10 +510,10 @@ def test_kills_during_the_start_of_the_next_instance(instance, service_manager):
         time.sleep(0.2)
     end(burning)
     assert d.status()["adopted"]["gaps_s"] == 0
-    judge_no_gap(d.dump_by_control(), windows)
+    judge_no_gap(d.dump_by_control(), windows, control)
 
 
-def test_only_samples_of_the_kernel_have_a_gap(instance):
+def test_only_samples_of_the_kernel_have_a_gap(instance, control):
     """If the kernel makes the samples of an event, there is a gap, but not for the samples of BPF programs."""
     both = (*BPF, *COUNTED)
     burning = start_load("burn", "-t", 3600, "-c", last_cpu())
@@ -529,7 +530,7 @@ def test_only_samples_of_the_kernel_have_a_gap(instance):
     end(burning)
     sample = d.dump_by_control()
     assert restart_loss(sample)["count"] == 1
-    judge_no_gap(sample, [window])
+    judge_no_gap(sample, [window], control)
 
 
 def test_a_full_descriptor_store_means_a_gap(instance, service_manager):
@@ -564,7 +565,7 @@ def test_events_that_are_not_configured_any_more(instance, service_manager):
     assert len(set(times)) == len(times) and max(times) > killed + 4.5e8
 
 
-def test_a_reload_then_a_kill(instance, service_manager, tmp_path):
+def test_a_reload_then_a_kill(instance, service_manager, control, tmp_path):
     """After a reload, the programs of the new events go on, and the old ones are gone."""
     config = "[Recorder]\nEvents=cpu-clock/call-graph=unwind,freq={}/\nRingSize=32M\n"
     conf = quiet_config(tmp_path / "flightrecd.conf", config.format(HZ // 2))
@@ -584,4 +585,4 @@ def test_a_reload_then_a_kill(instance, service_manager, tmp_path):
         assert d.status()["adopted"]["continued"] == "all"
         time.sleep(0.4)
     end(burning)
-    judge_no_gap(d.dump_by_control(), windows[1:])
+    judge_no_gap(d.dump_by_control(), windows[1:], control)
