@@ -44,6 +44,9 @@ static const struct {
 	[FR_LOSS_AUX] = {"aux-lost",
 		"the hardware lost AUX data, because its buffer was full, or another program or a virtual "
 		"machine used it; or a dump with AUX data could not be written"},
+	[FR_LOSS_SLEEP_TABLE] = {"sleep-table",
+		"there were more threads than the event offcpu can follow, so some sleeps were not measured; "
+		"a reload makes a larger table"},
 };
 
 const char *fr_loss_name(enum fr_loss cause)

@@ -25,6 +25,8 @@ enum fr_loss {
 	FR_LOSS_AUX_PAUSED,	/* a dump stopped an AUX event, to copy its area; counts the copies */
 	FR_LOSS_AUX, /* the hardware lost AUX data (counts the AUX records that say so), or a dump with
 			AUX data could not be written (counts the areas) */
+	FR_LOSS_SLEEP_TABLE, /* offcpu: the table of sleeps, or the table of recorded processes, was full;
+				counts the sleeps that were not measured, and the processes */
 	_FR_LOSS_MAX,
 };
 

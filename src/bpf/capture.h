@@ -21,6 +21,8 @@ enum {
 	FR_BPF_CALLCHAIN = 2,	 /* samples have PERF_SAMPLE_CALLCHAIN */
 	FR_BPF_KERNEL_STACK = 4, /* the call chain has the kernel's part */
 	FR_BPF_USER_STACK = 8,	 /* the call chain has the user's part */
+	FR_BPF_AT_USER = 32,	 /* tracepoints: perf gives them the address of the user's code */
+	FR_BPF_USER_FP = 16,	 /* tracepoints: the user's part comes from frame pointers, not from tables */
 };
 /* The number of events times CPUs that BPF programs can record. */
 #define FR_BPF_EVENTS_MAX 4096u
@@ -32,12 +34,14 @@ enum {
 /* The version of struct fr_bpf_shared, and of the rings. Another instance reads both (docs/design/96), which
    can be another version of flightrecd. */
 #define FR_BPF_SHARED_VERSION 1u
+#define FR_BPF_SHARED_TRACEPOINTS 4096u
 
 struct fr_bpf_shared {
 	fr_u32 version;
-	/* How many descriptors the next instance needs, besides that of this map. */
-	fr_u32 n_rings, n_links, n_guards;
-	fr_u32 n_events, reserved;
+	fr_u32 n_events, n_tracepoints;
+	fr_u32 n_fds[8]; /* how many descriptors of each kind the next instance needs (capture/bpf_fds.h) */
+	/* The first ids of the tracepoints, in the order of struct fr_bpf_tracepoint. */
+	fr_u64 tracepoint_ids[FR_BPF_SHARED_TRACEPOINTS];
 	/* The recorder takes the samples of this capture from this time on; 0: it has not begun to. */
 	fr_u64 from_ns;
 	fr_u64 wakeup_bytes; /* wake the recorder when a ring has so many bytes */

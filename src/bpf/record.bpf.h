@@ -105,7 +105,7 @@ static __always_inline void fr_record_submit(struct fr_record *r)
 {
 	__u32 cpu = bpf_get_smp_processor_id(), words = r->words % FR_BPF_WORDS, size = words * 8;
 	void *ring = bpf_map_lookup_elem(&fr_rings, &cpu);
-	__u64 used, wakeup = r->shared->wakeup_bytes;
+	__u64 used, wakeup = r->shared->wakeup_bytes, flags = BPF_RB_NO_WAKEUP;
 
 	if (!ring)
 		return;
@@ -114,7 +114,9 @@ static __always_inline void fr_record_submit(struct fr_record *r)
 	FR_OPAQUE(size);
 	size &= FR_BPF_WORDS * 8 - 8;
 	/* Only the record that crosses the mark wakes the recorder, which then reads all of them. */
-	if (bpf_ringbuf_output(ring, r->scratch->words, size,
-		    used < wakeup && used + size + 8 >= wakeup ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP))
+	if ((used < wakeup && used + size + 8 >= wakeup) || r->scratch->wants_round)
+		flags = BPF_RB_FORCE_WAKEUP;
+	r->scratch->wants_round = 0;
+	if (bpf_ringbuf_output(ring, r->scratch->words, size, flags))
 		__sync_fetch_and_add(&r->shared->lost[r->index], 1);
 }

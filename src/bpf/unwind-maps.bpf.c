@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Owns the maps of unwind_maps.bpf.h, and keeps them right for the moments until user space has got the
- * side-band: notes which processes have changed their executable maps, and gives a new process the maps of
- * its parent.
+ * side-band: notes which processes have changed their executable maps, gives a new process the maps of its
+ * parent, and keeps the maps of young processes (young.bpf.h).
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
-#include "unwind_maps.bpf.h"
+#include "young.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
-#define FR_VM_EXEC 0x4
 #define FR_EVERYWHERE (~0ULL)
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -21,8 +20,11 @@ struct vm_area_struct {
 	struct file *vm_file;
 };
 struct task_struct {
-	int tgid;
-	struct mm_struct *mm;
+	int pid, tgid;
+	struct mm_struct___young *mm;
+};
+struct pt_regs___exec {
+	unsigned long ip;
 };
 #pragma clang attribute pop
 
@@ -70,25 +72,70 @@ static __always_inline void note(
 SEC("fexit/perf_event_mmap")
 int BPF_PROG(note_map, struct vm_area_struct *vma)
 {
+	const __u32 pid = bpf_get_current_pid_tgid() >> 32;
 	struct fr_unwind_shared *shared;
+	__u32 young;
 
 	if (!(vma->vm_flags & FR_VM_EXEC))
 		return 0;
 	shared = get_shared();
-	if (shared)
-		note(shared, bpf_get_current_pid_tgid() >> 32, vma->vm_start, vma->vm_end,
-			vma->vm_file != NULL);
+	if (!shared)
+		return 0;
+	note(shared, pid, vma->vm_start, vma->vm_end, vma->vm_file != NULL);
+	young = fr_young_find(shared, pid);
+	if (young != FR_YOUNG_NONE)
+		fr_young_add(shared, young, pid, (const void *)vma);
 	return 0;
 }
 
-/* The slot of an exec still has the maps of the program before it. */
+/* The slot of an exec still has the maps of the program before it. The kernel has mapped the new program, its
+   dynamic linker, which runs first, and the vdso. */
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(note_exec, struct task_struct *task, int old_pid, struct linux_binprm *bprm)
 {
 	struct fr_unwind_shared *shared = get_shared();
+	const struct pt_regs___exec *regs = (const void *)bpf_task_pt_regs(task);
+	const __u64 addresses[] = {regs->ip, task->mm->start_code, (__u64)task->mm->context.vdso};
+	__u32 young;
 
-	if (shared)
-		note(shared, task->tgid, 0, FR_EVERYWHERE, 1);
+	if (!shared)
+		return 0;
+	note(shared, task->tgid, 0, FR_EVERYWHERE, 1);
+	young = fr_young_begin(shared, task->tgid);
+	for (int i = 0; young != FR_YOUNG_NONE && i < 3; i++)
+		if (addresses[i])
+			fr_young_ask(shared, task, task->tgid, young, addresses[i]);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_free")
+int BPF_PROG(free_young, struct task_struct *task)
+{
+	struct fr_unwind_shared *shared = get_shared();
+
+	if (shared && task->pid == task->tgid)
+		fr_young_free(shared, task->tgid);
+	return 0;
+}
+
+static long answer_file(
+	struct task_struct *task, struct vm_area_struct *vma, struct fr_unwind_shared **shared)
+{
+	fr_read_file((const void *)vma, &(*shared)->asked);
+	return 0;
+}
+
+/* User space runs this program: it stores the file that the current process has mapped at the address
+   ARGS[0]. fstat() gives other numbers for files of some file systems, such as btrfs and overlayfs. */
+SEC("raw_tp")
+int ask_file(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct fr_unwind_shared *shared = get_shared();
+
+	if (!shared)
+		return 0;
+	__builtin_memset(&shared->asked, 0, sizeof(shared->asked));
+	bpf_find_vma(bpf_get_current_task_btf(), ctx->args[0], answer_file, &shared, 0);
 	return 0;
 }
 
@@ -101,6 +148,7 @@ static __always_inline fr_unwind_at find_process(struct fr_unwind_shared *shared
 {
 	const __u32 hash = fr_unwind_hash(pid);
 
+#pragma unroll
 	for (__u32 i = 0; i < FR_UNWIND_PROBES; i++) {
 		const __u64 slot = *(volatile __u64 *)slot_at(shared, hash, i);
 
@@ -120,19 +168,23 @@ static __always_inline void set_process(struct fr_unwind_shared *shared, __u32 p
 {
 	const __u64 mine = at ? (__u64)at << 32 | pid : 0;
 	const __u32 hash = fr_unwind_hash(pid);
+	__u32 probe = FR_UNWIND_PROBES;
+	__u64 old = 0;
 
+#pragma unroll
 	for (__u32 i = 0; i < FR_UNWIND_PROBES; i++) {
 		const __u64 slot = *(volatile __u64 *)slot_at(shared, hash, i);
 
 		if ((__u32)slot == pid) {
-			__sync_val_compare_and_swap(slot_at(shared, hash, i), slot, mine);
-			return;
+			probe = i;
+			old = slot;
+			break;
 		}
+		if (!slot && probe == FR_UNWIND_PROBES)
+			probe = i;
 	}
-	for (__u32 i = 0; mine && i < FR_UNWIND_PROBES; i++)
-		if (!*(volatile __u64 *)slot_at(shared, hash, i) &&
-			!__sync_val_compare_and_swap(slot_at(shared, hash, i), 0, mine))
-			return;
+	if (probe < FR_UNWIND_PROBES)
+		__sync_val_compare_and_swap(slot_at(shared, hash, probe), old, mine);
 }
 
 /* Runs before the new process does. */
@@ -149,6 +201,7 @@ int BPF_PROG(copy_maps, struct task_struct *parent, struct task_struct *child)
 	shared = get_shared();
 	if (!shared)
 		return 0;
+	fr_young_free(shared, pid); /* of an earlier process */
 	/* The order of these reads is important: a map that is missing in the parent's slot is in the note,
 	   whose time is not older than this value of synced_ns. */
 	synced_ns = __sync_fetch_and_add(&shared->synced_ns, 0);

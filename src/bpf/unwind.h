@@ -48,6 +48,8 @@ enum fr_unwind_kind {
 	FR_UNWIND_END,	       /* the outermost frame: it has no return address */
 	FR_UNWIND_REGISTER,    /* CFA = REG + CFA_OFFSET */
 	FR_UNWIND_DEREFERENCE, /* CFA = *(REG + CFA_OFFSET) + ADD */
+	FR_UNWIND_REALIGNED,   /* the same, and SAVED is relative to REG in place of the CFA: a function that
+				  has aligned its stack, so that the distance of both is not known */
 	FR_UNWIND_PLT,	       /* CFA = rsp + CFA_OFFSET + ((rip & (ADD >> 8)) >= (ADD & 255) ? 8 : 0) */
 	FR_UNWIND_SIGNAL, /* rsp points to the kernel's struct rt_sigframe without its return address: the
 			     registers of the caller are in uc.uc_mcontext, at rsp + 40 */
@@ -59,16 +61,18 @@ enum fr_unwind_kind {
 	{                                                                                                    \
 		3, 6, 12, 13, 14, 15                                                                         \
 	}
-#define FR_UNWIND_SAME 0 /* the register has the caller's value. (No register is saved at the CFA itself.)   \
-			  */
+#define FR_UNWIND_SAME                                                                                       \
+	0 /* the register has the caller's value. (No register is saved at the CFA itself.)                  \
+	   */
 #define FR_UNWIND_LOST (-32768) /* the caller's value is not known */
+#define FR_UNWIND_HERE 32767	/* REALIGNED only: the register is saved at REG itself */
 
 struct fr_unwind_rule {
 	fr_u8 kind; /* enum fr_unwind_kind */
 	fr_u8 reg;
-	fr_s16 ra; /* REGISTER, DEREFERENCE, PLT: the return address is at CFA + RA */
+	fr_s16 ra; /* REGISTER, DEREFERENCE, REALIGNED, PLT: the return address is at CFA + RA */
 	fr_s32 cfa_offset, add;
-	fr_s16 saved[FR_UNWIND_SAVED]; /* offset from the CFA, or FR_UNWIND_SAME, or FR_UNWIND_LOST */
+	fr_s16 saved[FR_UNWIND_SAVED]; /* offset from the CFA, or SAME, LOST or HERE */
 };
 #define FR_UNWIND_RULES_MAX 32768u /* of an object, so that its rules fit into a chunk */
 
@@ -87,12 +91,16 @@ struct fr_unwind_page {
 
 /* An ELF object, whether it has a table or not. */
 struct fr_unwind_object {
-	fr_u64 hits;	   /* BPF counts here how often it needed this object */
+	/* BPF counts here how often it needed this object. When it is READY, BPF writes only if the value is
+	   0, because all CPUs share the cache line. User space sets it to 0 when it looks. */
+	fr_u64 hits;
 	fr_u32 first_page; /* address in the object >> FR_UNWIND_PAGE_BITS */
 	fr_u32 n_pages;	   /* 0: there is no table (yet) */
 	fr_unwind_at pages, rules;
 	fr_u32 n_rules;
 	fr_u32 state; /* enum fr_unwind_object_state */
+	fr_u32 stamp; /* changes before the number stands for another object */
+	fr_u32 reserved;
 };
 #define FR_UNWIND_OBJECTS_MAX 8192u
 
@@ -110,7 +118,7 @@ struct fr_unwind_map {
 	fr_u64 start, end; /* executable memory of a process */
 	fr_u64 bias;	   /* address in memory - bias = address in the object */
 	fr_u32 object;
-	fr_u32 reserved;
+	fr_u32 stamp; /* of the object; only in struct fr_unwind_young */
 };
 #define FR_UNWIND_MAPS_MAX 8192u /* of a process */
 
@@ -145,11 +153,68 @@ struct fr_unwind_change {
 };
 #define FR_UNWIND_CHANGES 16384u
 
+/*
+ * The maps that BPF has found by itself in a young process: one that has changed all of its maps (exec) or
+ * that has no slot, so that user space does not know its maps yet. BPF programs ask the kernel for the map of
+ * an address, and keep the answer here. The entry is used as long as NS >= synced_ns.
+ *
+ * The owner of an entry (young_owners) consists of its pid, and in the upper half a version that each change
+ * increments. A program that changes an entry first stores FR_UNWIND_BUSY in place of the pid.
+ */
+#define FR_UNWIND_YOUNG_MAPS 32u
+struct fr_unwind_young {
+	fr_u64 begin_ns; /* the time of the exec, or of the first walk; monotonic, as NS */
+	fr_u64 ns;	 /* of the last change */
+	fr_u64 n;
+	struct fr_unwind_map maps[FR_UNWIND_YOUNG_MAPS]; /* a newer one hides an older one */
+};
+#define FR_UNWIND_YOUNG 2048u
+#define FR_UNWIND_YOUNG_WAYS 8u /* the entry of a pid is one of so many, from fr_unwind_young_set() on */
+#define FR_UNWIND_BUSY (~0u)
+static inline fr_u32 fr_unwind_young_set(fr_u32 pid)
+{
+	return fr_unwind_hash(pid) & (FR_UNWIND_YOUNG - FR_UNWIND_YOUNG_WAYS);
+}
+
+/* The keys of the map fr_unwind_files: a file as the kernel knows it, so that BPF programs can find the
+   object of a map. The time of change says that the file is still the same. The vdso has the key 0. */
+struct fr_unwind_file {
+	fr_u64 ino, size;
+	fr_u64 ctime_s;
+	fr_u32 ctime_ns;
+	fr_u32 dev, generation, reserved;
+};
+struct fr_unwind_file_object {
+	fr_u32 object, stamp;
+};
+#define FR_UNWIND_FILES_MAX 16384u
+
+/* A map of a young process whose file is not in fr_unwind_files. User space finds the object when it gets the
+   record of the map. */
+struct fr_unwind_miss {
+	fr_u64 map; /* fr_unwind_miss_map() */
+	fr_u64 hits;
+};
+#define FR_UNWIND_MISSES 1024u
+static inline fr_u64 fr_unwind_miss_map(fr_u32 pid, fr_u64 start)
+{
+	return (fr_u64)pid << 32 | (fr_u32)(start >> 12);
+}
+static inline fr_u32 fr_unwind_miss_hash(fr_u64 map)
+{
+	return fr_unwind_hash((fr_u32)(map ^ map >> 32)) % FR_UNWIND_MISSES;
+}
+
 struct fr_unwind_shared {
 	fr_u64 synced_ns; /* the slots know all changes before this time */
+	fr_u64 missed_ns; /* when a walk last asked for a round, because it missed a map or a table */
 	struct fr_unwind_slot slots[FR_UNWIND_SLOTS];
 	struct fr_unwind_change changes[FR_UNWIND_CHANGES]; /* [fr_unwind_hash(pid) % FR_UNWIND_CHANGES] */
 	struct fr_unwind_object objects[FR_UNWIND_OBJECTS_MAX];
+	fr_u64 young_owners[FR_UNWIND_YOUNG];
+	struct fr_unwind_young young[FR_UNWIND_YOUNG];
+	struct fr_unwind_miss misses[FR_UNWIND_MISSES];
+	struct fr_unwind_file asked; /* the answer of the program ask_file */
 };
 
 /* Counters of walks, per CPU. Each walk counts in one of them. */

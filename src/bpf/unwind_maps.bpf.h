@@ -35,6 +35,13 @@ struct {
 } fr_unwind_shared SEC(".maps");
 
 struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, FR_UNWIND_FILES_MAX);
+	__type(key, struct fr_unwind_file);
+	__type(value, struct fr_unwind_file_object);
+} fr_unwind_files SEC(".maps");
+
+struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, fr_u32);

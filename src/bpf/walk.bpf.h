@@ -9,14 +9,15 @@
  */
 
 #include "capture.h"
-#include "unwind_maps.bpf.h"
+#include "young.bpf.h"
 
 /* Makes the compiler forget what it knows about X, so that it does not remove or move a check that the
    verifier needs. */
 #define FR_OPAQUE(x) asm volatile("" : "+r"(x))
 
 enum { FR_AX, FR_DX, FR_CX, FR_BX, FR_SI, FR_DI, FR_BP, FR_SP, FR_R8 };
-#define FR_USER_CS 0x33 /* of a 64-bit process */
+#define FR_USER_CS 0x33	  /* of a 64-bit process */
+#define FR_ARGS_MAX 65536 /* the lowest address of code, on all machines with default settings */
 #define FR_PF_KTHREAD 0x00200000
 #define FR_PF_IO_WORKER 0x00000010 /* has no user stack */
 
@@ -27,6 +28,8 @@ struct pt_regs___kernel {
 };
 struct task_struct___walk {
 	unsigned int flags;
+	unsigned int in_execve : 1;
+	struct mm_struct *mm;
 };
 #pragma clang attribute pop
 
@@ -41,7 +44,10 @@ struct fr_walk {
 	__u32 fallback;	  /* the first reason to use a frame pointer instead of a table; 0: none */
 	__u32 process;	  /* fr_unwind_at; 0: not known */
 	__u32 n_maps;
+	__u32 young; /* the entry whose maps are used in place of those of the process, or FR_YOUNG_NONE */
+	__u32 pid;
 	__u32 object;
+	__u32 stamp;		/* of the object, if the map is from the entry */
 	__u64 start, end, bias; /* the map that was found last; end 0: none */
 	struct fr_unwind_change change;
 	/* The bounds of a binary search. They are in memory, because the verifier tracks the values of local
@@ -53,6 +59,7 @@ struct fr_walk {
    of program has its own memory, because an interrupt can run another program. */
 struct fr_scratch {
 	struct fr_walk walk;
+	__u64 wants_round; /* the record shall wake the recorder */
 	__u64 words[FR_BPF_WORDS];
 };
 
@@ -97,13 +104,16 @@ static __always_inline int fr_read_user(__u64 *ret, __u64 address)
 	return bpf_probe_read_user(ret, sizeof(*ret), (const void *)address);
 }
 
-/* Sets the process of the walk. Returns whether the maps of PID are known. */
-static __always_inline int fr_find_process(struct fr_walk *w, struct fr_unwind_shared *shared, __u32 pid)
+/* Sets the process of the walk, or its young entry. */
+static __always_inline void fr_find_process(struct fr_walk *w, struct fr_unwind_shared *shared, __u32 pid)
 {
 	const __u32 hash = fr_unwind_hash(pid);
+	/* Read this before the slot: then the slot has all changes before this time. */
+	const __u64 synced_ns = *(volatile __u64 *)&shared->synced_ns;
 	void *chunk;
 
 	w->process = 0;
+	w->pid = pid;
 	for (__u32 i = 0; i < FR_UNWIND_PROBES; i++) {
 		__u64 slot = *(volatile __u64 *)&shared->slots[(hash + i) % FR_UNWIND_SLOTS];
 
@@ -112,16 +122,50 @@ static __always_inline int fr_find_process(struct fr_walk *w, struct fr_unwind_s
 			break;
 		}
 	}
-	if (!w->process)
-		return 0;
-	chunk = fr_chunk(w->process);
-	if (!chunk)
-		return 0;
-	w->n_maps = fr_load32(chunk, fr_offset(w->process));
 	w->change = shared->changes[hash % FR_UNWIND_CHANGES];
-	if (w->change.ns < shared->synced_ns)
+	if (w->change.ns < synced_ns)
 		w->change.end = 0;
+	chunk = w->process ? fr_chunk(w->process) : 0;
+	if (chunk)
+		w->n_maps = fr_load32(chunk, fr_offset(w->process));
+	else
+		w->process = 0;
+	if (!w->process || (w->change.start == 0 && w->change.end == ~0ULL))
+		w->young = fr_young_get(shared, pid);
+}
+
+/* The same as fr_find_map() in the young entry. Returns a negative number if it is not known. */
+static __always_inline int fr_find_young_map(struct fr_walk *w, struct fr_unwind_shared *shared, __u64 pc)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct fr_unwind_map map = {0};
+	int r = fr_young_find_map(shared, w->young, w->pid, pc, &map);
+
+	if (r == 0) {
+		r = fr_young_ask(shared, task, w->pid, w->young, pc);
+		if (r > 0 && fr_young_find_map(shared, w->young, w->pid, pc, &map) <= 0)
+			r = -1;
+	}
+	if (r <= 0)
+		return r;
+	w->start = map.start;
+	w->bias = map.bias;
+	w->object = map.object;
+	w->stamp = map.stamp;
 	return 1;
+}
+
+/* User space makes the tables of files that it knows, so it must hear of other files, too. */
+static __always_inline void fr_count_miss(const struct fr_walk *w, struct fr_unwind_shared *shared)
+{
+	const __u64 map = fr_unwind_miss_map(w->pid, w->start);
+	struct fr_unwind_miss *miss = &shared->misses[fr_unwind_miss_hash(map)];
+
+	if (miss->map != map) {
+		miss->hits = 0;
+		miss->map = map;
+	}
+	miss->hits++;
 }
 
 /* Finds the map with the address PC. Returns whether there is one. */
@@ -281,6 +325,16 @@ static __always_inline long fr_step_signal(struct fr_walk *w)
 	return 0;
 }
 
+/* The entry point of the dynamic linker has no call frame information. Its frame pointer is 0, and the number
+   of arguments is on the stack where other code has its return address. */
+static __always_inline int fr_is_at_start(const struct fr_walk *w)
+{
+	__u64 bp, n_args;
+
+	return !fr_get_register(w, FR_BP, &bp) && !bp && !fr_read_user(&n_args, w->regs[FR_SP]) &&
+	       n_args < FR_ARGS_MAX;
+}
+
 /* Code without a rule: the return code of a signal handler, which has none in some libraries and in Go, is
    recognised by its instructions, mov $15, %rax; syscall. */
 static __always_inline long fr_step_without_rule(struct fr_walk *w)
@@ -289,18 +343,20 @@ static __always_inline long fr_step_without_rule(struct fr_walk *w)
 
 	if (!w->is_exact && !fr_read_user(&code, w->ip) && code == 0x0f0000000fc0c748)
 		return fr_step_signal(w);
+	if (fr_is_at_start(w))
+		return fr_end_walk(w, FR_UNWIND_WHOLE);
 	return fr_step_frame_pointer(w, FR_UNWIND_NO_RULE);
 }
 
 static __always_inline long fr_step_rule(struct fr_walk *w, const struct fr_unwind_rule *rule)
 {
 	static const __u32 saved[] = FR_UNWIND_SAVED_REGISTERS;
-	__u64 cfa, ip;
+	__u64 cfa, ip, base;
 
-	if (fr_get_register(w, rule->reg, &cfa))
+	if (fr_get_register(w, rule->reg, &base))
 		return fr_end_walk(w, FR_UNWIND_NO_RULE);
-	cfa += (__s64)rule->cfa_offset;
-	if (rule->kind == FR_UNWIND_DEREFERENCE) {
+	cfa = base + (__s64)rule->cfa_offset;
+	if (rule->kind == FR_UNWIND_DEREFERENCE || rule->kind == FR_UNWIND_REALIGNED) {
 		if (fr_read_user(&cfa, cfa))
 			return fr_end_walk(w, FR_UNWIND_UNREADABLE);
 		cfa += (__s64)rule->add;
@@ -312,11 +368,15 @@ static __always_inline long fr_step_rule(struct fr_walk *w, const struct fr_unwi
 		return fr_end_walk(w, FR_UNWIND_NO_RULE);
 	if (fr_read_user(&ip, cfa + (__s64)rule->ra))
 		return fr_end_walk(w, FR_UNWIND_UNREADABLE);
+	if (rule->kind != FR_UNWIND_REALIGNED)
+		base = cfa;
 	for (int i = 0; i < FR_UNWIND_SAVED; i++) {
 		if (rule->saved[i] == FR_UNWIND_LOST)
 			w->lost |= 1u << saved[i];
+		else if (rule->saved[i] == FR_UNWIND_HERE && rule->kind == FR_UNWIND_REALIGNED)
+			fr_set_register(w, saved[i], base, 1);
 		else if (rule->saved[i] != FR_UNWIND_SAME)
-			fr_set_register(w, saved[i], cfa + (__s64)rule->saved[i], 1);
+			fr_set_register(w, saved[i], base + (__s64)rule->saved[i], 1);
 	}
 	/* The callee can have changed all other registers. */
 	w->lost |= 1u << FR_AX | 1u << FR_DX | 1u << FR_CX | 1u << FR_SI | 1u << FR_DI | 0xf00;
@@ -336,12 +396,17 @@ static long fr_step(__u32 i, struct fr_walk_ctx *ctx)
 {
 	struct fr_walk *w = &ctx->scratch->walk;
 	struct fr_unwind_object *object;
-	struct fr_unwind_rule rule;
+	struct fr_unwind_rule rule = {0};
 	__u64 pc = w->is_exact ? w->ip : w->ip - 1;
+	int known = 1;
 
 	if (w->n >= w->max)
 		return fr_end_walk(w, FR_UNWIND_TOO_DEEP);
-	if (w->process && !fr_find_map(w, pc)) {
+	if (w->young != FR_YOUNG_NONE) {
+		known = fr_find_young_map(w, ctx->shared, pc);
+		if (known == 0)
+			return fr_end_walk(w, FR_UNWIND_NO_MAP);
+	} else if (w->process && !fr_find_map(w, pc)) {
 		if (!(pc >= w->change.start && pc < w->change.end))
 			return fr_end_walk(w, FR_UNWIND_NO_MAP);
 	}
@@ -349,17 +414,25 @@ static long fr_step(__u32 i, struct fr_walk_ctx *ctx)
 	w->n++;
 	if (w->fallback == FR_UNWIND_COMPAT)
 		return fr_end_walk(w, FR_UNWIND_COMPAT);
-	if (!w->process)
+	if (known < 0)
+		return fr_step_frame_pointer(w, FR_UNWIND_CHANGED);
+	if (w->young == FR_YOUNG_NONE && !w->process)
 		return fr_step_frame_pointer(w, FR_UNWIND_NO_PROCESS);
-	if (pc >= w->change.start && pc < w->change.end)
+	if (w->young == FR_YOUNG_NONE && pc >= w->change.start && pc < w->change.end)
 		return fr_step_frame_pointer(w, w->change.has_file ? FR_UNWIND_CHANGED : FR_UNWIND_WHOLE);
 	object = &ctx->shared->objects[w->object % FR_UNWIND_OBJECTS_MAX];
-	object->hits++;
+	if (!object->hits || object->state != FR_UNWIND_READY)
+		object->hits++;
+	if (w->young != FR_YOUNG_NONE && w->object == FR_OBJECT_FAILED)
+		fr_count_miss(w, ctx->shared);
 	if (object->state == FR_UNWIND_BARE)
 		return fr_step_frame_pointer(w, FR_UNWIND_WHOLE);
 	if (object->state != FR_UNWIND_READY)
 		return fr_step_frame_pointer(w, FR_UNWIND_NO_TABLE);
 	fr_find_rule(w, object, pc - w->bias, &rule);
+	/* The number of the object can stand for another object since the entry got the map. */
+	if (w->young != FR_YOUNG_NONE && *(volatile __u32 *)&object->stamp != w->stamp)
+		return fr_step_frame_pointer(w, FR_UNWIND_CHANGED);
 	if (rule.kind == FR_UNWIND_END)
 		return fr_end_walk(w, FR_UNWIND_WHOLE);
 	if (rule.kind == FR_UNWIND_SIGNAL)
@@ -403,6 +476,25 @@ static __always_inline void fr_count_walk(const struct fr_walk *w)
 	}
 }
 
+#define FR_MISS_NS 50000000ull
+
+/* If the walk has missed a map or a table, asks for a round of the recorder, which brings the newest
+   side-band to the unwinder. A miss can come again and again, so at most one walk asks in FR_MISS_NS. */
+static __always_inline void fr_ask_for_round(struct fr_scratch *s, struct fr_unwind_shared *shared)
+{
+	const __u32 result = s->walk.result;
+	__u64 now;
+
+	if (result != FR_UNWIND_NO_PROCESS && result != FR_UNWIND_CHANGED && result != FR_UNWIND_NO_TABLE &&
+		result != FR_UNWIND_NO_MAP)
+		return;
+	now = bpf_ktime_get_ns();
+	if (now - shared->missed_ns < FR_MISS_NS)
+		return;
+	shared->missed_ns = now;
+	s->wants_round = 1;
+}
+
 /* Writes the user stack of the current task to S->words from AT on: at most MAX frames, innermost first.
    Returns the number of frames. */
 static __always_inline __u32 fr_walk_user(struct fr_scratch *s, __u32 at, __u32 max)
@@ -413,7 +505,11 @@ static __always_inline __u32 fr_walk_user(struct fr_scratch *s, __u32 at, __u32 
 	const struct pt_regs___kernel *regs;
 
 	w->n = 0;
-	if (!ctx.shared || task->flags & (FR_PF_KTHREAD | FR_PF_IO_WORKER))
+	/* A task that exits has no memory at last. */
+	if (!ctx.shared || !task->mm || task->flags & (FR_PF_KTHREAD | FR_PF_IO_WORKER))
+		return 0;
+	/* In an exec, the registers are of the program that is gone. */
+	if (bpf_core_field_exists(task->in_execve) && BPF_CORE_READ_BITFIELD(task, in_execve))
 		return 0;
 	regs = (void *)bpf_task_pt_regs((void *)task);
 	fr_init_registers(w, regs);
@@ -423,11 +519,13 @@ static __always_inline __u32 fr_walk_user(struct fr_scratch *s, __u32 at, __u32 
 	w->start = w->end = 0;
 	w->change.start = w->change.end = 0;
 	w->process = 0;
+	w->young = FR_YOUNG_NONE;
 	if (regs->cs != FR_USER_CS)
 		w->fallback = FR_UNWIND_COMPAT;
 	else
 		fr_find_process(w, ctx.shared, bpf_get_current_pid_tgid() >> 32);
 	bpf_loop(FR_BPF_STACK_MAX + 1, fr_step, &ctx, 0);
 	fr_count_walk(w);
+	fr_ask_for_round(s, ctx.shared);
 	return w->n;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "capture/adopt.h"
+#include "bpf/capture.h"
 #include "capture/aux_area.h"
 #include "capture/capture_internal.h"
 
@@ -9,7 +10,23 @@
 
 int fr_capture_bpf_fds(const struct fr_capture *c, struct fr_bpf_fds *ret)
 {
-	return c->bpf ? fr_bpf_capture_fds(c->bpf, ret) : -ENOENT;
+	struct fr_bpf_fds f = {0};
+	struct fr_bpf_shared *shared;
+	int r;
+
+	if (!c->bpf)
+		return -ENOENT;
+	shared = fr_bpf_capture_shared(c->bpf);
+	r = fr_bpf_capture_fds(c->bpf, &f);
+	if (r == 0)
+		r = fr_bpf_tracepoints_fds(c->tracepoints, shared, &f);
+	for (int kind = 0; kind < _FR_BPF_FD_KINDS; kind++)
+		shared->n_fds[kind] = (uint32_t)f.of[kind].n;
+	if (r < 0)
+		fr_bpf_fds_free(&f);
+	else
+		*ret = f;
+	return r;
 }
 
 static uint32_t find_cell(const void *ctx, const char *name, uint32_t cpu)
@@ -43,8 +60,19 @@ bool fr_capture_continues_id(const struct fr_capture *c, uint64_t id)
 
 void fr_capture_begin(struct fr_capture *c, uint64_t since_ns)
 {
-	if (c->bpf)
-		fr_bpf_capture_begin(c->bpf, since_ns);
+	if (c->adopted) {
+		struct fr_tally t = {
+			.ids = fr_bpf_adopted_ids(c->adopted), .cells = c->cells, .unknown = &c->unknown};
+
+		fr_bpf_adopted_end_losses(c->adopted, &t);
+	}
+	if (!c->bpf)
+		return;
+	if (c->adopted) {
+		fr_bpf_capture_forget_losses(c->bpf);
+		fr_bpf_tracepoints_forget_losses(c->tracepoints);
+	}
+	fr_bpf_capture_begin(c->bpf, since_ns);
 }
 
 void fr_capture_end_adopted(struct fr_capture *c, uint64_t lost[static _FR_LOSS_MAX])
@@ -61,10 +89,19 @@ void fr_capture_set_lives_on(struct fr_capture *c, bool lives_on)
 	c->lives_on = lives_on;
 }
 
+static bool is_bpf(const struct fr_event *e)
+{
+	return e->unwind || e->bpf || e->off_cpu;
+}
+
 static void disable(struct fr_capture *c, bool leaves)
 {
+	if (!leaves) {
+		fr_bpf_capture_disable(c->bpf);
+		fr_bpf_tracepoints_enable(c->tracepoints, false);
+	}
 	for (size_t i = c->n_open; i--;)
-		if (!leaves || !c->events[c->open[i].event].unwind)
+		if (!leaves || !is_bpf(&c->events[c->open[i].event]))
 			(void)ioctl(c->open[i].fd, PERF_EVENT_IOC_DISABLE, 0);
 	for (size_t i = 0; i < c->n_aux; i++)
 		if (!fr_aux_area_is_shared(c->aux[i].area))

@@ -3,22 +3,27 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "bpf/capture.h"
+#include "capture/bpf_tracepoint.h"
 #include "perfdata/record.h"
 #include "perfdata/session.h"
 
 #include <bpf/bpf.h>
+#include <bpf/libbpf.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 
+#define CPU_BITS ((1ULL << FR_BPF_ID_CPU_BITS) - 1)
 /* The positions of a run in a ring span less: a run has at most FR_RUN_MAX bytes, and each of its records has
    a header in the ring. */
 #define RUN_SPAN_MAX (2u * FR_RUN_MAX)
 
 struct set {
 	struct fr_bpf_shared *shared; /* mapped */
-	uint64_t until_ns;	      /* a younger set has the records from this time on */
+	uint64_t *lost; /* mapped: of tracepoints, as in bpf_tracepoint.c; NULL: there are none */
+	size_t n_lost;
+	uint64_t until_ns; /* a younger set has the records from this time on */
 	struct adopted_ring {
 		struct fr_bpf_ring ring;
 		const struct set *set;
@@ -35,6 +40,7 @@ struct fr_bpf_adopted {
 	const struct fr_buf *newest;
 	uint32_t own_pid;
 	int epoll_fd;
+	bool losses_ended;
 	struct set *sets; /* oldest first */
 	size_t n;
 };
@@ -108,14 +114,47 @@ static int adopt_ring(struct fr_bpf_adopted *a, struct set *s, int fd, struct fr
 		       : 0;
 }
 
+/* The links of the unwinder's programs can be in another set. */
+static bool is_complete(const struct fr_bpf_shared *shared, const struct fr_bpf_fds *f)
+{
+	bool complete = true;
+
+	for (int kind = 0; kind < _FR_BPF_FD_KINDS; kind++)
+		complete &= kind == FR_BPF_FD_GUARD || f->of[kind].n == shared->n_fds[kind];
+	return complete && shared->n_events <= FR_BPF_EVENTS_MAX &&
+	       shared->n_tracepoints <= FR_BPF_SHARED_TRACEPOINTS;
+}
+
+/* Maps the losses of tracepoints. */
+static int map_lost(struct set *s, int fd)
+{
+	const size_t n = (size_t)libbpf_num_possible_cpus() * s->shared->n_tracepoints;
+	struct bpf_map_info info = {0};
+	__u32 len = sizeof(info);
+	void *p;
+
+	if (bpf_obj_get_info_by_fd(fd, &info, &len) < 0 || info.type != BPF_MAP_TYPE_ARRAY ||
+		info.value_size != sizeof(*s->lost) || info.max_entries != 2 * n)
+		return -EBADMSG;
+	p = mmap(NULL, 2 * n * sizeof(*s->lost), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (p == MAP_FAILED)
+		return -errno;
+	s->lost = p;
+	s->n_lost = n;
+	return 0;
+}
+
 static int adopt_rings(struct fr_bpf_adopted *a, struct set *s, const struct fr_bpf_fds *f, struct fr_diag *d)
 {
 	int r = 0;
 
-	if (f->of[FR_BPF_FD_RING].n != s->shared->n_rings || f->of[FR_BPF_FD_LINK].n != s->shared->n_links ||
-		s->shared->n_events > FR_BPF_EVENTS_MAX)
+	if (!is_complete(s->shared, f))
 		return fr_fail(d, -EBADMSG, "raise FileDescriptorStoreMax= in the unit file",
 			"the descriptor store does not have all of their descriptors");
+	if (f->of[FR_BPF_FD_LOST].n)
+		r = map_lost(s, f->of[FR_BPF_FD_LOST].fds[0]);
+	if (r < 0)
+		return fr_fail_errno(d, r, NULL, "the losses of tracepoints cannot be mapped");
 	s->rings = calloc(f->of[FR_BPF_FD_RING].n, sizeof(*s->rings));
 	if (!s->rings)
 		return -ENOMEM;
@@ -127,6 +166,9 @@ static int adopt_rings(struct fr_bpf_adopted *a, struct set *s, const struct fr_
 static int add_live(struct fr_bpf_adopted *a, const struct fr_bpf_shared *shared)
 {
 	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && i < FR_MIN(shared->n_tracepoints, FR_BPF_SHARED_TRACEPOINTS); i++)
+		r = fr_id_table_add(&a->live, shared->tracepoint_ids[i], 0);
 
 	for (uint32_t i = 0; r == 0 && i < FR_MIN(shared->n_events, FR_BPF_EVENTS_MAX); i++)
 		r = fr_id_table_add(&a->live, shared->events[i].id, 0);
@@ -140,6 +182,8 @@ static void set_deinit(struct set *s, int epoll_fd)
 		(void)epoll_ctl(epoll_fd, EPOLL_CTL_DEL, s->rings[i].ring.fd, NULL);
 		fr_bpf_ring_free(&s->rings[i].ring);
 	}
+	if (s->lost)
+		munmap(s->lost, 2 * s->n_lost * sizeof(*s->lost));
 	if (s->shared)
 		munmap(s->shared, sizeof(*s->shared));
 	free(s->rings);
@@ -186,7 +230,7 @@ static int adopt_sets(struct fr_bpf_adopted *a, const struct fr_adoption *adopti
 	}
 	if (r < 0 || a->n == 0)
 		return r < 0 ? r : -ENOENT;
-	if (guards < a->sets[a->n - 1].shared->n_guards)
+	if (guards < a->sets[a->n - 1].shared->n_fds[FR_BPF_FD_GUARD])
 		return fr_fail(d, -EBADMSG, "raise FileDescriptorStoreMax= in the unit file",
 			"the descriptor store does not have all links of the unwinder");
 	return 0;
@@ -220,6 +264,31 @@ static int index_events(struct fr_bpf_adopted *a, const struct fr_bpf_adopted_co
 	return r;
 }
 
+/* The ids of tracepoints have their CPU in them, and are larger than those of the kernel. */
+static bool is_tracepoint_of(const struct fr_bpf_adopted *a, uint64_t id)
+{
+	return id >> 32 && fr_id_table_find(&a->live, id & ~CPU_BITS) != FR_ID_UNKNOWN;
+}
+
+static int index_tracepoints(struct fr_bpf_adopted *a, const struct fr_bpf_adopted_config *c)
+{
+	const struct fr_session *s = c->adoption->session;
+	int r = 0;
+
+	for (size_t e = 0; e < s->n_events; e++)
+		for (size_t i = 0; r == 0 && i < s->events[e].n_ids; i++) {
+			const uint64_t id = s->events[e].ids[i];
+
+			if (!is_tracepoint_of(a, id))
+				continue;
+			r = fr_id_table_add(
+				&a->cells, id, c->find_cell(c->ctx, s->events[e].name, id & CPU_BITS));
+			if (r == 0)
+				r = fr_id_table_add(&a->tracepoints, id, 0);
+		}
+	return r;
+}
+
 static int index_all(struct fr_bpf_adopted *a, const struct fr_bpf_adopted_config *c)
 {
 	_cleanup_(fr_id_table_deinit) struct fr_id_table known = {0};
@@ -227,7 +296,7 @@ static int index_all(struct fr_bpf_adopted *a, const struct fr_bpf_adopted_confi
 
 	for (size_t i = 0; r == 0 && i < a->n; i++)
 		r = index_events(a, c, &a->sets[i], &known);
-	return r;
+	return r == 0 ? index_tracepoints(a, c) : r;
 }
 
 int fr_bpf_adopted_new(
@@ -273,7 +342,25 @@ const struct fr_id_table *fr_bpf_adopted_ids(const struct fr_bpf_adopted *a)
 
 bool fr_bpf_adopted_has_id(const struct fr_bpf_adopted *a, uint64_t id)
 {
-	return fr_id_table_find(&a->live, id) != FR_ID_UNKNOWN;
+	return fr_id_table_find(&a->live, id) != FR_ID_UNKNOWN || is_tracepoint_of(a, id);
+}
+
+static void count_lost_tracepoints(const struct set *s, struct fr_tally *t)
+{
+	const size_t n_cpus = s->n_lost ? s->n_lost / s->shared->n_tracepoints : 0;
+
+	for (size_t i = 0; i < s->n_lost; i++) {
+		const uint64_t lost = __atomic_load_n(&s->lost[i], __ATOMIC_RELAXED);
+		uint64_t *counted = &s->lost[s->n_lost + i];
+		uint32_t cell;
+
+		if (lost == *counted)
+			continue;
+		cell = fr_id_table_find(t->ids, s->shared->tracepoint_ids[i / n_cpus] + i % n_cpus);
+		fr_cell_add_lost(cell == FR_ID_UNKNOWN ? t->unknown : &t->cells[cell], FR_LOSS_KERNEL_RING,
+			lost - *counted);
+		*counted = lost;
+	}
 }
 
 static void count_lost(const struct set *s, struct fr_tally *t)
@@ -287,6 +374,7 @@ static void count_lost(const struct set *s, struct fr_tally *t)
 			FR_LOSS_KERNEL_RING, lost - s->shared->counted[i]);
 		s->shared->counted[i] = lost;
 	}
+	count_lost_tracepoints(s, t);
 }
 
 size_t fr_bpf_adopted_drain(struct fr_bpf_adopted *a, struct fr_tally *t, struct fr_counter_cell *owner,
@@ -297,7 +385,15 @@ size_t fr_bpf_adopted_drain(struct fr_bpf_adopted *a, struct fr_tally *t, struct
 	for (size_t i = 0; i < a->n; i++) {
 		for (size_t k = 0; k < a->sets[i].n; k++)
 			bytes += fr_bpf_ring_drain(&a->sets[i].rings[k].ring, t, owner, bounce, sink, ctx);
-		count_lost(&a->sets[i], t);
+		if (!a->losses_ended)
+			count_lost(&a->sets[i], t);
 	}
 	return bytes;
+}
+
+void fr_bpf_adopted_end_losses(struct fr_bpf_adopted *a, struct fr_tally *t)
+{
+	for (size_t i = 0; i < a->n; i++)
+		count_lost(&a->sets[i], t);
+	a->losses_ended = true;
 }

@@ -27,6 +27,9 @@ struct fr_bpf_adopted *fr_bpf_adopted_free(struct fr_bpf_adopted *a);
 /* The cells of the ids of the adopted events: indexes into the cells of the capture. */
 const struct fr_id_table *fr_bpf_adopted_ids(const struct fr_bpf_adopted *a);
 bool fr_bpf_adopted_has_id(const struct fr_bpf_adopted *a, uint64_t id);
+/* Counts the losses a last time: from now on, the samples do not count, and neither do their losses. T has
+   fr_bpf_adopted_ids(). */
+void fr_bpf_adopted_end_losses(struct fr_bpf_adopted *a, struct fr_tally *t);
 /* See fr_bpf_capture_drain(). T has fr_bpf_adopted_ids(). */
 size_t fr_bpf_adopted_drain(struct fr_bpf_adopted *a, struct fr_tally *t, struct fr_counter_cell *owner,
 	uint8_t *bounce, fr_run_fn sink, void *ctx);

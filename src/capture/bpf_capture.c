@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "capture/bpf_capture.h"
+#include "base/capability.h"
 #include "base/cleanup.h"
 #include "bpf/capture.h"
+#include "capture/off_cpu.h"
 #include "unwind/unwinder.h"
 
 #include "capture.skel.h"
@@ -9,12 +11,20 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <linux/capability.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 
+#ifndef CAP_PERFMON
+#define CAP_PERFMON 38
+#define CAP_BPF 39
+#endif
+
 struct fr_bpf_capture {
-	const struct fr_unwinder *unwinder;
 	struct capture *programs;
+	struct fr_off_cpu *off_cpu; /* NULL: the event offcpu is not recorded */
+	uint64_t untracked;	    /* of off_cpu: how many were counted */
+	const struct fr_unwinder *unwinder;
 	struct fr_bpf_shared *shared; /* mapped */
 	struct fr_bpf_ring *rings;
 	size_t n_rings;
@@ -30,6 +40,30 @@ static size_t shared_bytes(void)
 	return FR_ALIGN_UP(sizeof(struct fr_bpf_shared), (size_t)sysconf(_SC_PAGESIZE));
 }
 
+/* Without an unwinder, only the maps of the rings are needed. */
+static int share_unwinder(const struct fr_unwinder *unwinder, struct bpf_object *object)
+{
+	static const char *const maps[] = {"fr_unwind_chunks", "fr_unwind_shared", "fr_unwind_counters"};
+	int r = 0;
+
+	if (unwinder)
+		return fr_unwinder_share_maps(unwinder, object);
+	for (size_t i = 0; r == 0 && i < FR_ARRAY_SIZE(maps); i++)
+		r = bpf_map__set_autocreate(bpf_object__find_map_by_name(object, maps[i]), false);
+	return r;
+}
+
+int fr_bpf_capture_share_maps(const struct fr_bpf_capture *b, struct bpf_object *object)
+{
+	int r = bpf_map__reuse_fd(
+		bpf_object__find_map_by_name(object, "fr_rings"), bpf_map__fd(b->programs->maps.fr_rings));
+
+	if (r == 0)
+		r = bpf_map__reuse_fd(bpf_object__find_map_by_name(object, "fr_bpf_shared"),
+			bpf_map__fd(b->programs->maps.fr_bpf_shared));
+	return r == 0 ? share_unwinder(b->unwinder, object) : r;
+}
+
 static int load(struct fr_bpf_capture *b, const struct fr_unwinder *unwinder)
 {
 	void *p;
@@ -40,7 +74,9 @@ static int load(struct fr_bpf_capture *b, const struct fr_unwinder *unwinder)
 		return -errno;
 	r = bpf_map__set_max_entries(b->programs->maps.fr_rings, (__u32)libbpf_num_possible_cpus());
 	if (r == 0)
-		r = fr_unwinder_share_maps(unwinder, b->programs->obj);
+		r = bpf_program__set_autoload(b->programs->progs.sample, unwinder != NULL);
+	if (r == 0 && unwinder)
+		r = share_unwinder(unwinder, b->programs->obj);
 	if (r == 0)
 		r = capture__load(b->programs);
 	if (r < 0)
@@ -68,27 +104,59 @@ static int add_ring(struct fr_bpf_capture *b, const struct fr_bpf_capture_config
 	return epoll_ctl(c->epoll_fd, EPOLL_CTL_ADD, ring->fd, &e) < 0 ? -errno : 0;
 }
 
+static int load_off_cpu(struct fr_bpf_capture *b, const struct fr_bpf_capture_config *c, struct fr_diag *d)
+{
+	const struct fr_off_cpu_config config = {
+		.unwinder = c->unwinder,
+		.rings_fd = bpf_map__fd(b->programs->maps.fr_rings),
+		.shared_fd = bpf_map__fd(b->programs->maps.fr_bpf_shared),
+		.previous = c->previous ? c->previous->off_cpu : NULL,
+		.sleeps_fd = c->sleeps_fd,
+		.pids = c->pids,
+		.n_pids = c->n_pids,
+		.enable_on_exec = c->enable_on_exec,
+		.cgroup_fd = c->cgroup_fd,
+		.threshold_ns = c->off_cpu->threshold_ns,
+	};
+
+	return fr_off_cpu_new(&config, &b->off_cpu, d);
+}
+
+static int explain(struct fr_diag *d, int code)
+{
+	const bool may = fr_has_capability(CAP_SYS_ADMIN) ||
+			 (fr_has_capability(CAP_BPF) && fr_has_capability(CAP_PERFMON));
+
+	/* EACCES is the verifier's. */
+	if (code != -EPERM)
+		return fr_fail_errno(d, code, NULL, "cannot load the BPF programs that make samples");
+	return fr_fail(d, code,
+		may ? "check the kernel's lockdown, security modules, and seccomp filters (SystemCallFilter=)"
+		    : "run as root, or give CAP_BPF and CAP_PERFMON (AmbientCapabilities=)",
+		"not permitted to load the BPF programs that make samples");
+}
+
 int fr_bpf_capture_new(
 	const struct fr_bpf_capture_config *config, struct fr_bpf_capture **ret, struct fr_diag *d)
 {
 	struct fr_bpf_capture *b = calloc(1, sizeof(*b));
-	int guards[FR_UNWINDER_LINKS_MAX], r;
+	int r;
 
 	if (!b)
 		return -ENOMEM;
+	b->unwinder = config->unwinder;
 	b->rings = calloc(config->n_cpus, sizeof(*b->rings));
 	b->opened = calloc(FR_BPF_EVENTS_MAX, sizeof(*b->opened));
 	r = b->rings && b->opened ? load(b, config->unwinder) : -ENOMEM;
 	for (size_t i = 0; r == 0 && i < config->n_cpus; i++)
 		r = add_ring(b, config, i);
+	if (r == 0 && config->off_cpu)
+		r = load_off_cpu(b, config, d);
 	if (r < 0) {
 		fr_bpf_capture_free(b);
-		return fr_fail_errno(d, r, NULL, "cannot load the BPF programs that make samples");
+		return explain(d, r);
 	}
-	b->unwinder = config->unwinder;
 	b->shared->version = FR_BPF_SHARED_VERSION;
-	b->shared->n_rings = (uint32_t)b->n_rings;
-	b->shared->n_guards = (uint32_t)fr_unwinder_links(b->unwinder, guards);
 	b->shared->wakeup_bytes = config->wakeup_bytes;
 	*ret = b;
 	return 0;
@@ -99,7 +167,8 @@ struct fr_bpf_capture *fr_bpf_capture_free(struct fr_bpf_capture *b)
 	if (!b)
 		return NULL;
 	for (size_t i = 0; i < b->n_opened; i++)
-		close(b->opened[i].link);
+		fr_closep(&b->opened[i].link);
+	fr_off_cpu_free(b->off_cpu);
 	for (size_t i = 0; i < b->n_rings; i++)
 		fr_bpf_ring_free(&b->rings[i]);
 	if (b->shared)
@@ -128,6 +197,12 @@ static struct fr_bpf_event describe(const struct fr_event *e, int cpu, uint64_t 
 	};
 }
 
+static int fail_too_many(struct fr_diag *d)
+{
+	return fr_fail(d, -E2BIG, "record fewer events with call-graph=unwind",
+		"more than %u events on all CPUs with call-graph=unwind", FR_BPF_EVENTS_MAX);
+}
+
 int fr_bpf_capture_add(struct fr_bpf_capture *b, const struct fr_event *e, int fd, int cpu, uint64_t id,
 	struct fr_counter_cell *cell, struct fr_diag *d)
 {
@@ -136,8 +211,7 @@ int fr_bpf_capture_add(struct fr_bpf_capture *b, const struct fr_event *e, int f
 	int link;
 
 	if (i == FR_BPF_EVENTS_MAX)
-		return fr_fail(d, -E2BIG, "record fewer events with call-graph=unwind",
-			"more than %u events on all CPUs with call-graph=unwind", FR_BPF_EVENTS_MAX);
+		return fail_too_many(d);
 	b->shared->events[i] = describe(e, cpu, id);
 	/* bpf_program__attach_perf_event_opts() would also enable the event. */
 	link = bpf_link_create(bpf_program__fd(b->programs->progs.sample), fd, BPF_PERF_EVENT, &opts);
@@ -145,8 +219,52 @@ int fr_bpf_capture_add(struct fr_bpf_capture *b, const struct fr_event *e, int f
 		return fr_fail_errno(d, -errno, NULL, "cannot attach a BPF program to %s", e->name);
 	b->opened[b->n_opened++] = (struct opened){link, cell};
 	b->shared->n_events = (uint32_t)b->n_opened;
-	b->shared->n_links++;
 	return 0;
+}
+
+int fr_bpf_capture_add_off_cpu(struct fr_bpf_capture *b, const struct fr_event *e, int cpu, uint64_t id,
+	struct fr_counter_cell *cell, struct fr_diag *d)
+{
+	const size_t i = b->n_opened;
+
+	if (i == FR_BPF_EVENTS_MAX)
+		return fail_too_many(d);
+	b->shared->events[i] = describe(e, cpu, id);
+	b->opened[b->n_opened++] = (struct opened){-1, cell};
+	b->shared->n_events = (uint32_t)b->n_opened;
+	fr_off_cpu_set_index(b->off_cpu, e->off_cpu == FR_OFF_CPU_WAKER ? FR_WAKER_EVENT : FR_SLEEP_EVENT,
+		cpu, (uint32_t)i);
+	return 0;
+}
+
+void fr_bpf_capture_enable(struct fr_bpf_capture *b)
+{
+	if (b && b->off_cpu)
+		fr_off_cpu_enable(b->off_cpu);
+}
+
+void fr_bpf_capture_disable(struct fr_bpf_capture *b)
+{
+	if (b && b->off_cpu)
+		fr_off_cpu_disable(b->off_cpu);
+}
+
+void fr_bpf_capture_set_threshold(struct fr_bpf_capture *b, uint64_t ns)
+{
+	if (b && b->off_cpu)
+		fr_off_cpu_set_threshold(b->off_cpu, ns);
+}
+
+/* Counts the sleeps that the programs could not follow. Their CPU is not known. */
+static void count_untracked(struct fr_bpf_capture *b)
+{
+	const uint64_t untracked = fr_off_cpu_untracked(b->off_cpu);
+
+	for (size_t i = 0; untracked != b->untracked && i < b->n_opened; i++)
+		if (b->opened[i].link < 0) {
+			fr_cell_add_lost(b->opened[i].cell, FR_LOSS_SLEEP_TABLE, untracked - b->untracked);
+			b->untracked = untracked;
+		}
 }
 
 static void count_lost(struct fr_bpf_capture *b)
@@ -159,6 +277,8 @@ static void count_lost(struct fr_bpf_capture *b)
 		fr_cell_add_lost(b->opened[i].cell, FR_LOSS_KERNEL_RING, lost - b->shared->counted[i]);
 		b->shared->counted[i] = lost;
 	}
+	if (b->off_cpu)
+		count_untracked(b);
 }
 
 size_t fr_bpf_capture_drain(struct fr_bpf_capture *b, struct fr_tally *t, struct fr_counter_cell *owner,
@@ -177,27 +297,48 @@ void fr_bpf_capture_begin(struct fr_bpf_capture *b, uint64_t since_ns)
 	__atomic_store_n(&b->shared->from_ns, since_ns, __ATOMIC_RELEASE);
 }
 
+void fr_bpf_capture_forget_losses(struct fr_bpf_capture *b)
+{
+	for (size_t i = 0; i < b->n_opened; i++)
+		b->shared->counted[i] = __atomic_load_n(&b->shared->lost[i], __ATOMIC_RELAXED);
+}
+
 bool fr_bpf_capture_has_begun(const struct fr_bpf_capture *b)
 {
 	return b->shared->from_ns != 0;
 }
 
-int fr_bpf_capture_fds(const struct fr_bpf_capture *b, struct fr_bpf_fds *ret)
+static int add_off_cpu_fds(const struct fr_bpf_capture *b, struct fr_bpf_fds *f)
+{
+	int links[FR_OFF_CPU_LINKS_MAX], sleeps, r;
+	size_t n;
+
+	if (!b->off_cpu)
+		return 0;
+	n = fr_off_cpu_fds(b->off_cpu, links, &sleeps);
+	r = fr_bpf_fds_add(f, FR_BPF_FD_SLEEPS, sleeps);
+	for (size_t i = 0; r == 0 && i < n; i++)
+		r = fr_bpf_fds_add(f, FR_BPF_FD_LINK, links[i]);
+	return r;
+}
+
+int fr_bpf_capture_fds(const struct fr_bpf_capture *b, struct fr_bpf_fds *f)
 {
 	int guards[FR_UNWINDER_LINKS_MAX];
 	const size_t n_guards = fr_unwinder_links(b->unwinder, guards);
-	struct fr_bpf_fds f = {0};
-	int r = fr_bpf_fds_add(&f, FR_BPF_FD_SHARED, bpf_map__fd(b->programs->maps.fr_bpf_shared));
+	int r = fr_bpf_fds_add(f, FR_BPF_FD_SHARED, bpf_map__fd(b->programs->maps.fr_bpf_shared));
 
 	for (size_t i = 0; r == 0 && i < b->n_rings; i++)
-		r = fr_bpf_fds_add(&f, FR_BPF_FD_RING, b->rings[i].fd);
+		r = fr_bpf_fds_add(f, FR_BPF_FD_RING, b->rings[i].fd);
 	for (size_t i = 0; r == 0 && i < b->n_opened; i++)
-		r = fr_bpf_fds_add(&f, FR_BPF_FD_LINK, b->opened[i].link);
+		if (b->opened[i].link >= 0)
+			r = fr_bpf_fds_add(f, FR_BPF_FD_LINK, b->opened[i].link);
 	for (size_t i = 0; r == 0 && i < n_guards; i++)
-		r = fr_bpf_fds_add(&f, FR_BPF_FD_GUARD, guards[i]);
-	if (r < 0)
-		fr_bpf_fds_free(&f);
-	else
-		*ret = f;
-	return r;
+		r = fr_bpf_fds_add(f, FR_BPF_FD_GUARD, guards[i]);
+	return r == 0 ? add_off_cpu_fds(b, f) : r;
+}
+
+struct fr_bpf_shared *fr_bpf_capture_shared(struct fr_bpf_capture *b)
+{
+	return b->shared;
 }

@@ -17,6 +17,8 @@ enum fr_bpf_fd {
 	FR_BPF_FD_RING,	  /* the ring maps */
 	FR_BPF_FD_LINK,	  /* the links of the programs that make samples */
 	FR_BPF_FD_GUARD,  /* the links of the unwinder's programs, without which user stacks could be wrong */
+	FR_BPF_FD_LOST,	  /* the map with the losses of tracepoints (bpf_tracepoint.c) */
+	FR_BPF_FD_SLEEPS, /* the table of sleeps of the event offcpu, which the next instance uses, too */
 	_FR_BPF_FD_KINDS,
 };
 

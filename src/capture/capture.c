@@ -6,7 +6,8 @@
  *   CPU 0   ring[SIDEBAND]   ◄── dummy
  *           ring[FORWARD]    ◄── event A (mapped), event B (SET_OUTPUT), …
  *           ring[OVERWRITE]  ◄── event C/overwrite/
- *           BPF ring         ◄── a BPF program, for event E with call-graph=unwind (bpf_capture.h)
+ *           BPF ring         ◄── BPF programs, for event E with call-graph=unwind, for offcpu, and for
+ *                                tracepoints (bpf_open.c)
  *           AUX area         ◄── event D of a PMU with AUX data: an area for each such event (aux_area.h)
  *   CPU 1   …
  *
@@ -26,10 +27,6 @@
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 
-/* The most bytes that a ring collects before it wakes the recorder. Records that are drained soon are still
-   in the caches of the CPU. The rest of a large ring is filled only when the recorder gets no CPU for some
-   time. */
-#define WAKEUP_MAX ((size_t)1 << 20)
 #define FDS_SPARE 1024 /* descriptors for other files of the program, mostly perf maps of run-time code */
 
 static enum fr_ring_kind kind_of(const struct fr_capture *c, size_t event)
@@ -93,9 +90,10 @@ static int copy_events(struct fr_capture *c, const struct fr_capture_config *con
 		c->events[i].unwind &= config->unwinder != NULL;
 		ring = c->ring_bytes[kind_of(c, i)];
 		a->watermark = 1;
-		a->wakeup_watermark = c->events[i].overwrite ? ring : FR_MIN(ring / 4, WAKEUP_MAX);
+		a->wakeup_watermark = c->events[i].overwrite ? ring : FR_MIN(ring / 4, FR_WAKEUP_MAX);
 		a->inherit &= config->n_pids > 0;
-		a->enable_on_exec = i < list->n && config->enable_on_exec && config->n_pids;
+		a->enable_on_exec =
+			i < list->n && config->enable_on_exec && config->n_pids && !c->events[i].off_cpu;
 		c->has_overwrite |= c->events[i].overwrite;
 	}
 	return r;
@@ -143,6 +141,9 @@ static int add_open_event(struct fr_capture *c, int fd, size_t event, size_t cpu
 	*o = (struct fr_open_event){.fd = fd, .event = event, .cpu_index = cpu_index};
 	if (ioctl(fd, PERF_EVENT_IOC_ID, &o->id) < 0)
 		return fr_fail_errno(d, -errno, NULL, "cannot read the id of %s", c->events[event].name);
+	if (c->events[event].off_cpu)
+		return fr_bpf_capture_add_off_cpu(c->bpf, &c->events[event], c->cpus[cpu_index], o->id,
+			&c->cells[event * c->n_cpus + cpu_index], d);
 	if (c->events[event].unwind)
 		return fr_bpf_capture_add(c->bpf, &c->events[event], fd, c->cpus[cpu_index], o->id,
 			&c->cells[event * c->n_cpus + cpu_index], d);
@@ -192,6 +193,30 @@ static int open_on_cpu(
 	return r;
 }
 
+/* BPF programs make the samples of offcpu. A dummy event gives them an id that no other event has. */
+static int open_id_on_cpu(struct fr_capture *c, size_t event, size_t cpu_index, struct fr_diag *d)
+{
+	const struct perf_event_attr dummy = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(dummy),
+		.config = PERF_COUNT_SW_DUMMY,
+		.disabled = 1,
+	};
+	const int fd = fr_perf_open(&dummy, -1, c->cpus[cpu_index], 0);
+
+	return fd < 0 ? fr_explain_open(d, fd, &c->events[event], c->cpus[cpu_index], -1)
+		      : add_open_event(c, fd, event, cpu_index, d);
+}
+
+static int open_event_on_cpu(
+	struct fr_capture *c, const struct fr_target *t, size_t event, size_t cpu_index, struct fr_diag *d)
+{
+	if (c->events[event].aux)
+		return fr_aux_open_on_cpu(c, t, event, cpu_index, d);
+	return c->events[event].off_cpu ? open_id_on_cpu(c, event, cpu_index, d)
+					: open_on_cpu(c, t, event, cpu_index, d);
+}
+
 static int open_event(struct fr_capture *c, const struct fr_target *t, size_t event, struct fr_diag *d)
 {
 	uint8_t only[FR_CPUS_MAX / 8];
@@ -208,8 +233,7 @@ static int open_event(struct fr_capture *c, const struct fr_target *t, size_t ev
 	n = kind_of(c, event) == FR_RING_SIDEBAND ? c->n_cpus : c->n_sampled;
 	for (size_t i = 0; r == 0 && i < n; i++)
 		if (!list || only[c->cpus[i] / 8] & 1u << c->cpus[i] % 8)
-			r = c->events[event].aux ? fr_aux_open_on_cpu(c, t, event, i, d)
-						 : open_on_cpu(c, t, event, i, d);
+			r = open_event_on_cpu(c, t, event, i, d);
 	return r;
 }
 
@@ -226,12 +250,21 @@ static int open_events(struct fr_capture *c, const struct fr_target *t, struct f
 	for (size_t i = 0; r == 0 && i + 1 < c->n_events; i++) {
 		const size_t before = c->n_open + c->n_aux;
 
+		if (c->events[i].bpf)
+			continue;
 		r = open_event(c, t, i, d);
 		if (r == 0 && c->n_open + c->n_aux == before)
 			r = fr_fail(d, -ENODEV, "give other CPUs with -C",
 				"none of these CPUs counts event %s", c->events[i].name);
 	}
 	return r;
+}
+
+static int add_id(void *ctx, uint64_t id, uint32_t event, uint32_t cpu_index)
+{
+	struct fr_capture *c = ctx;
+
+	return fr_id_table_add(&c->ids, id, event * c->n_cpus + cpu_index);
 }
 
 static int index_ids(struct fr_capture *c)
@@ -241,6 +274,8 @@ static int index_ids(struct fr_capture *c)
 	for (size_t i = 0; r == 0 && i < c->n_open; i++)
 		r = fr_id_table_add(
 			&c->ids, c->open[i].id, c->open[i].event * c->n_cpus + c->open[i].cpu_index);
+	if (r == 0)
+		r = fr_bpf_tracepoints_foreach_id(c->tracepoints, add_id, c);
 	for (size_t i = 0; i < c->n_aux; i++) {
 		const struct fr_aux_view *v = &c->aux[i];
 
@@ -293,24 +328,6 @@ static int allocate_buffers(struct fr_capture *c, struct fr_target *t)
 	return c->look.copy && c->look.pieces ? 0 : -ENOMEM;
 }
 
-static int open_bpf(struct fr_capture *c, const struct fr_capture_config *config, struct fr_diag *d)
-{
-	const size_t ring = c->ring_bytes[FR_RING_FORWARD];
-	const struct fr_bpf_capture_config bpf = {
-		.unwinder = config->unwinder,
-		.cpus = c->cpus,
-		.n_cpus = c->n_sampled,
-		.ring_bytes = ring,
-		.wakeup_bytes = FR_MIN(ring / 4, WAKEUP_MAX),
-		.epoll_fd = c->epoll_fd,
-	};
-
-	for (size_t i = 0; i < c->n_events; i++)
-		if (c->events[i].unwind)
-			return fr_bpf_capture_new(&bpf, &c->bpf, d);
-	return 0;
-}
-
 /* A PMU of hardware traces (Arm SPE) can have a cpumask, and yet trace single tasks. */
 static int check_target(const struct fr_capture *c, const struct fr_capture_config *config, struct fr_diag *d)
 {
@@ -340,7 +357,7 @@ static int capture_init(
 	if (r == 0)
 		r = check_target(c, config, d);
 	if (r == 0)
-		r = open_bpf(c, config, d);
+		r = fr_bpf_open(c, config, t, d);
 	if (r == 0)
 		r = open_events(c, t, d);
 	if (r == 0)
@@ -401,6 +418,7 @@ struct fr_capture *fr_capture_free(struct fr_capture *c)
 		free(c->rings[kind]);
 	}
 	fr_bpf_adopted_free(c->adopted);
+	fr_bpf_tracepoints_free(c->tracepoints);
 	fr_bpf_capture_free(c->bpf);
 	for (size_t i = 0; i < c->n_open; i++)
 		close(c->open[i].fd);

@@ -47,6 +47,10 @@ struct fr_capture *fr_capture_free(struct fr_capture *c);
    event of S. Returns 0 or -ENOMEM. */
 int fr_capture_describe(const struct fr_capture *c, struct fr_session *s);
 
+/* Adds the formats of the events that are not the kernel's to the section TRACING_DATA of S. Returns 0 or a
+   negative errno. */
+int fr_capture_add_formats(const struct fr_capture *c, struct fr_session *s);
+
 /* Sets a filter in the kernel for every tracepoint, so that the N threads TIDS (tids of the initial pid
    namespace) make no samples of tracepoints. An event takes only one filter, so the filter also contains the
    user's filter. Does nothing if only chosen processes are recorded. Call this function once, before the
@@ -69,13 +73,16 @@ void fr_capture_disable(struct fr_capture *c);
 /* Returns the configured frequency, in samples a second, of the first event that has a frequency; 0 if no
    event has a frequency. */
 uint64_t fr_capture_frequency(const struct fr_capture *c);
+/* Returns the configured threshold of the event offcpu, in ns; 0: it is not recorded. */
+uint64_t fr_capture_off_cpu_threshold(const struct fr_capture *c);
 /*
- * Changes the frequency of each event to its configured frequency divided by DIVISOR, but at least 1 Hz. Does
- * not change events with a period. A task that has inherited an event keeps the previous frequency of the
- * event. The attrs that are written into files still have the configured frequency. Samples of cpu-clock and
- * task-clock contain a period, which the kernel does not adjust: it is still 1 / configured frequency. Makes
- * one system call for each event and CPU. Returns 0; or a negative errno, with a message in D. On an error,
- * the function sets the previous frequencies again. Do not call this function on the recorder thread.
+ * Changes the frequency of each event to its configured frequency divided by DIVISOR, but at least 1 Hz.
+ * Multiplies the threshold of offcpu by DIVISOR. Does not change events with a period. A task that has
+ * inherited an event keeps the previous frequency of the event. The attrs that are written into files still
+ * have the configured frequency. Samples of cpu-clock and task-clock contain a period, which the kernel does
+ * not adjust: it is still 1 / configured frequency. Makes one system call for each event and CPU. Returns 0;
+ * or a negative errno, with a message in D. On an error, the function sets the previous frequencies again. Do
+ * not call this function on the recorder thread.
  */
 int fr_capture_set_divisor(struct fr_capture *c, unsigned divisor, struct fr_diag *d);
 
@@ -92,8 +99,9 @@ void fr_capture_handle_epoll(struct fr_capture *c, void *data_ptr, uint32_t epol
    thread calls this function. */
 bool fr_capture_has_ended(const struct fr_capture *c);
 
-/* Drains all forward rings once, side-band rings first. Makes no system call, allocates no memory and takes
-   no lock. Returns the number of drained bytes. Only the recorder thread calls this function. */
+/* Drains all forward rings once, side-band rings first. Makes no system call, except for the losses of BPF
+   programs ten times a second. Allocates no memory and takes no lock. Returns the number of drained bytes.
+   Only the recorder thread calls this function. */
 size_t fr_capture_drain(struct fr_capture *c, const struct fr_capture_ops *ops);
 
 /* Passes to ops->samples the records that came into the overwritable rings since the last call, CPU by CPU,

@@ -5,6 +5,7 @@
 
 #include "capture/bpf_adopted.h"
 #include "capture/bpf_capture.h"
+#include "capture/bpf_tracepoint.h"
 #include "capture/capture.h"
 #include "capture/perf_open.h"
 #include "capture/ring.h"
@@ -16,6 +17,10 @@
 #define FR_DEFAULT_SIDEBAND_RING_BYTES (512u << 10)
 #define FR_DEFAULT_AUX_BYTES (4u << 20)
 #define FR_CPUS_MAX 8192
+/* The most bytes that a ring collects before it wakes the recorder. Records that are drained soon are still
+   in the caches of the CPU. The rest of a large ring is filled only when the recorder gets no CPU for some
+   time. */
+#define FR_WAKEUP_MAX ((size_t)1 << 20)
 
 enum fr_ring_kind {
 	FR_RING_SIDEBAND, /* drained first */
@@ -50,7 +55,9 @@ struct fr_capture {
 	size_t n_open;
 	struct fr_ring *rings[_FR_RING_MAX]; /* n_cpus each */
 	size_t ring_bytes[_FR_RING_MAX];
-	struct fr_bpf_capture *bpf;	/* makes the samples of events with `unwind`; NULL: there are none */
+	struct fr_bpf_capture *bpf; /* makes the samples of events with `unwind`; NULL: there are none */
+	struct fr_bpf_tracepoints
+		*tracepoints;		/* makes the samples of events with `bpf`; NULL: there are none */
 	struct fr_bpf_adopted *adopted; /* the rings of the previous instance; NULL: there are none */
 	struct fr_aux_view *aux;	/* of all AUX events */
 	size_t n_aux, aux_bytes;
@@ -70,6 +77,11 @@ struct fr_capture {
 	bool has_overwrite, system_wide, enable_on_exec, filters_set;
 	bool lives_on; /* see fr_capture_set_lives_on() */
 };
+
+/* bpf_open.c: makes the BPF rings, and opens the tracepoints that BPF programs record, if there are such
+   events. Sets `bpf` and `unwind` of the events. Returns 0; or a negative errno, with a message in D. */
+int fr_bpf_open(struct fr_capture *c, const struct fr_capture_config *config, const struct fr_target *t,
+	struct fr_diag *d);
 
 /* filter.c: checks the users' filters. For this, it sets each filter on an event that is opened only for the
    check. Returns 0; or a negative errno, with a message in D. */

@@ -5,12 +5,13 @@
  * Event specifications in perf's syntax (perf-record(1) -e, --filter, --call-graph), parsed into attrs.
  *
  *   cycles:k  cpu/event=0x3c,umask=1/  r1a8  L1-dcache-load-misses  cpu-clock  sched:sched_*  raw_syscalls:*
- *   bpf-output
+ *   bpf-output  offcpu/threshold=1ms/
  *
  * Commas outside of slashes separate events. Terms are between slashes: period= freq= call-graph= stack-size=
- * max-stack= overwrite inherit name= config= config1= config2= and the terms of the PMU. Modifiers are u k h
- * G H I and p to ppp. Tracepoints and bpf-output record every occurrence, unless they have a term period or
- * freq.
+ * max-stack= capture= overwrite inherit name= config= config1= config2= and the terms of the PMU. Modifiers
+ * are u k h G H I and p to ppp. Tracepoints and bpf-output record every occurrence, unless they have a term
+ * period or freq. offcpu records each task that was off the CPU for at least the threshold, and its waker: it
+ * becomes two events, and only has the terms threshold= max-stack= call-graph= name=.
  */
 
 #include "base/diag.h"
@@ -29,6 +30,13 @@ enum fr_call_graph {
 	FR_CALL_GRAPH_UNWIND,
 };
 
+/* The term capture=: how the samples of a tracepoint are made. */
+enum fr_capture_way {
+	FR_CAPTURE_AUTO, /* by a BPF program, where this costs less and gives the same */
+	FR_CAPTURE_PERF,
+	FR_CAPTURE_BPF,
+};
+
 /* The values for an event whose terms do not set them. */
 struct fr_event_defaults {
 	uint64_t frequency_hz; /* 0: 99 */
@@ -39,18 +47,32 @@ struct fr_event_defaults {
 	uint32_t dwarf_stack_bytes; /* 0: 8192 */
 };
 
+/* The two events of "offcpu" (src/bpf/sleep.bpf.c). */
+enum fr_off_cpu_kind {
+	FR_OFF_CPU_NO,
+	FR_OFF_CPU_SLEEP, /* flightrec:offcpu: a task runs again */
+	FR_OFF_CPU_WAKER, /* flightrec:waker: a task has woken another one */
+};
+#define FR_OFF_CPU_DEFAULT_NS 1000000ULL
+#define FR_OFF_CPU_MIN_NS 1000ULL
+#define FR_OFF_CPU_MAX_NS (3600 * 1000000000ULL)
+
 struct fr_event {
 	struct perf_event_attr attr; /* with `size`, `disabled`, and FR_SAMPLE_TYPE in sample_type */
 	char *name;
 	char *filter; /* the user's tracepoint filter, or NULL */
 	char *origin; /* "file:line" where the event is configured, for messages; or NULL */
 	bool overwrite;
-	bool unwind;	       /* call-graph=unwind: a BPF program makes the samples */
-	bool system_wide_only; /* its PMU cannot count single tasks */
-	char *tracepoint;      /* "system:name" of a tracepoint, even with name=; or NULL */
-	char *pmu;	       /* the name of its PMU in sysfs; NULL: it is not written as PMU/TERMS/ */
-	bool aux;	       /* its PMU writes AUX data (capture/aux.h); fr_capture_open() sets it */
-	char *cpus;	       /* a list of the CPUs on which the event's PMU counts; NULL: all CPUs */
+	bool unwind; /* call-graph=unwind: a BPF program makes the samples */
+	enum fr_capture_way capture;
+	bool bpf; /* a tracepoint whose samples a BPF program makes; fr_capture_open() sets it */
+	enum fr_off_cpu_kind off_cpu; /* BPF programs make the samples; `attr` only describes them */
+	uint64_t threshold_ns;	      /* of off_cpu: the shortest time off the CPU that makes a sample */
+	bool system_wide_only;	      /* its PMU cannot count single tasks */
+	char *tracepoint;	      /* "system:name" of a tracepoint, even with name=; or NULL */
+	char *pmu;  /* the name of its PMU in sysfs; NULL: it is not written as PMU/TERMS/ */
+	bool aux;   /* its PMU writes AUX data (capture/aux.h); fr_capture_open() sets it */
+	char *cpus; /* a list of the CPUs on which the event's PMU counts; NULL: all CPUs */
 };
 
 #define FR_EVENTS_MAX 8192
@@ -80,6 +102,10 @@ int fr_event_set_filter(struct fr_event_list *list, const char *filter, struct f
    fr_event_parse(). */
 int fr_event_add_default(
 	const struct fr_event_defaults *defaults, struct fr_event_list *list, struct fr_diag *d);
+
+/* Adds the event offcpu with this threshold (FR_OFF_CPU_MIN_NS to FR_OFF_CPU_MAX_NS), unless LIST has it.
+   Returns 0, -E2BIG or -ENOMEM. */
+int fr_event_add_off_cpu(uint64_t threshold_ns, struct fr_event_list *list);
 
 /* Parses "unwind", "fp", "dwarf", "dwarf,16384", "lbr" or "no". Returns 0; or -EINVAL, with a message in D.
  */

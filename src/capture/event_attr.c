@@ -91,10 +91,10 @@ static bool has_branch_records(const struct perf_event_attr *a)
 }
 
 /* Returns whether a BPF program can make the samples of E. The kernel's overwritable rings have no BPF ring
-   in their place, and a program on a tracepoint would take the events of all recorders. */
+   in their place. */
 static bool can_unwind(const struct fr_event *e)
 {
-	return !e->overwrite && e->attr.type != PERF_TYPE_TRACEPOINT &&
+	return !e->overwrite && e->capture != FR_CAPTURE_PERF &&
 	       !(e->attr.type == PERF_TYPE_SOFTWARE && e->attr.config == PERF_COUNT_SW_BPF_OUTPUT);
 }
 
@@ -146,6 +146,10 @@ int fr_event_attr_finish(struct fr_event *e, const struct fr_term_values *v,
 			*fr_event_attr_config(a, i) = v->config[i];
 	a->inherit = !v->no_inherit;
 	a->write_backward = e->overwrite = v->overwrite;
+	e->capture = v->capture;
+	if (e->capture && a->type != PERF_TYPE_TRACEPOINT)
+		return fr_fail(d, -EINVAL, "leave the term out",
+			"event %s is not a tracepoint, so it has no term capture", e->name);
 	set_rate(a, v, defaults);
 	r = check_clock(a, v, defaults, d);
 	if (r < 0)

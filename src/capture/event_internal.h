@@ -4,6 +4,7 @@
 /* Declarations that the files of the event parser share. Private to this folder. */
 
 #include "base/diag.h"
+#include "base/file.h"
 #include "capture/event.h"
 
 /* The directories where the machine describes its events. Tests use other directories. */
@@ -40,6 +41,7 @@ struct fr_term_values {
 	uint64_t period, freq;
 	enum fr_call_graph call_graph;
 	uint64_t stack_bytes, max_stack;
+	enum fr_capture_way capture;
 	bool overwrite, no_inherit;
 	const char *name;
 	bool has_config[3];
@@ -90,6 +92,11 @@ void fr_event_deinit(struct fr_event *e);
 int fr_event_copy(struct fr_event *to, const struct fr_event *from);
 #define _cleanup_event_ _cleanup_(fr_event_deinit)
 
+/* event_off_cpu.c: adds the two events of "offcpu" to LIST. Returns 0; or a negative errno, with a message in
+   D. */
+int fr_off_cpu_parse(const struct fr_spec *s, const struct fr_term_values *v, struct fr_event_list *list,
+	struct fr_diag *d);
+
 /* event_pmu.c */
 bool fr_pmu_exists(const struct fr_event_env *env, const char *pmu);
 /* Returns whether PMU is a core PMU, which counts in the cores of CPUs. Users can write a named event of a
@@ -110,6 +117,9 @@ typedef int (*fr_tracepoint_fn)(void *ctx, const char *system, const char *name,
    tracepoints; or a negative errno, which can come from FN. */
 int fr_tracepoint_match(const struct fr_event_env *env, const char *system_glob, const char *name_glob,
 	fr_tracepoint_fn fn, void *ctx, struct fr_diag *d);
+/* Appends the text of the file `format` of "system:name", and a NUL, to RET. Returns 0 or a negative errno.
+ */
+int fr_tracepoint_read_format(const struct fr_event_env *env, const char *tracepoint, struct fr_buf *ret);
 /* Writes the fields of "system:name" to RET, separated by ", ". RET is empty if the format cannot be read. */
 void fr_tracepoint_fields(const struct fr_event_env *env, const char *tracepoint, char *ret, size_t size);
 

@@ -85,6 +85,7 @@ void fr_event_names_foreach(void (*fn)(void *ctx, const char *name), void *ctx)
 		if (names[i].alias)
 			fn(ctx, names[i].alias);
 	}
+	fn(ctx, "offcpu"); /* event_off_cpu.c */
 	for (unsigned c = 0; c < FR_ARRAY_SIZE(caches); c++)
 		for (unsigned op = 0; op < FR_ARRAY_SIZE(cache_ops); op++)
 			for (unsigned result = 0; caches[c].ops & 1u << op && result < 2; result++) {

@@ -172,7 +172,8 @@ static void split_off_modifiers(struct fr_spec *s)
 	if (!last)
 		return;
 	*last = 0;
-	if (last != first || fr_event_by_name(s->head, &type, &config, name, sizeof(name)) ||
+	if (last != first || !strcmp(s->head, "offcpu") ||
+		fr_event_by_name(s->head, &type, &config, name, sizeof(name)) ||
 		looks_like_modifiers(last + 1))
 		s->modifiers = last + 1;
 	else
@@ -203,6 +204,8 @@ static int parse_head(struct parser *p, struct fr_spec *s)
 		*colon = 0;
 		return parse_tracepoint(p, s->head, colon + 1);
 	}
+	if (!strcmp(s->head, "offcpu"))
+		return fr_off_cpu_parse(s, p->values, p->list, p->d);
 	/* If there are slashes, try a PMU first, because a PMU and an event can have the same name. */
 	if (s->terms_text && fr_pmu_exists(p->env, s->head))
 		return parse_pmu(p, s->head);

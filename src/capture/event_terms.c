@@ -11,7 +11,7 @@
 #define STACK_BYTES_MAX (UINT16_MAX - 7)
 
 const char fr_common_terms[] =
-	"period, freq, call-graph, stack-size, max-stack, overwrite, no-overwrite, inherit, "
+	"period, freq, call-graph, stack-size, max-stack, capture, overwrite, no-overwrite, inherit, "
 	"no-inherit, name, config, config1, config2";
 
 static const struct {
@@ -81,6 +81,20 @@ static int parse_number_term(
 		(unsigned long long)max, t->value ? t->value : "");
 }
 
+static int parse_capture(const char *value, enum fr_capture_way *ret, struct fr_diag *d)
+{
+	static const char *const names[] = {
+		[FR_CAPTURE_AUTO] = "auto", [FR_CAPTURE_PERF] = "perf", [FR_CAPTURE_BPF] = "bpf"};
+
+	for (unsigned i = 0; i < FR_ARRAY_SIZE(names); i++)
+		if (value && !strcmp(value, names[i])) {
+			*ret = i;
+			return 0;
+		}
+	return fr_fail(d, -EINVAL, "write capture=bpf, capture=perf or capture=auto",
+		"\"%s\" is not a way to capture an event", value ? value : "");
+}
+
 /* If T is a term that every event can have, stores the value of T in V and returns 1. Returns 0 if T is
    another term; or a negative errno, with a message in D. */
 static int parse_common_term(const struct fr_term *t, struct fr_term_values *v, struct fr_diag *d)
@@ -107,6 +121,10 @@ static int parse_common_term(const struct fr_term *t, struct fr_term_values *v, 
 	if (!strcmp(t->name, "call-graph")) {
 		r = fr_call_graph_parse(t->value ? t->value : "fp", &call_graph, d);
 		v->call_graph = call_graph.call_graph;
+		return r < 0 ? r : 1;
+	}
+	if (!strcmp(t->name, "capture")) {
+		r = parse_capture(t->value, &v->capture, d);
 		return r < 0 ? r : 1;
 	}
 	if (!strcmp(t->name, "name")) {

@@ -142,20 +142,29 @@ static const char *field_name(char *line)
 	return name + 1;
 }
 
+int fr_tracepoint_read_format(const struct fr_event_env *env, const char *tracepoint, struct fr_buf *ret)
+{
+	const char *colon = strchr(tracepoint, ':'), *dir;
+	char path[PATH_MAX];
+	int r = colon ? find_tracefs(env, &dir, NULL) : -EINVAL;
+
+	if (r < 0)
+		return r;
+	if (snprintf(path, sizeof(path), "%s/events/%.*s/%s/format", dir, (int)(colon - tracepoint),
+		    tracepoint, colon + 1) >= (int)sizeof(path))
+		return -ENAMETOOLONG;
+	return fr_read_file(AT_FDCWD, path, FORMAT_MAX, ret);
+}
+
 void fr_tracepoint_fields(const struct fr_event_env *env, const char *tracepoint, char *ret, size_t size)
 {
 	_cleanup_buf_ struct fr_buf format = {0};
-	const char *colon = strchr(tracepoint, ':'), *dir, *name;
-	char path[PATH_MAX], *save = NULL;
+	char *save = NULL;
+	const char *name;
 	size_t len = 0;
 
 	ret[0] = 0;
-	if (!colon || find_tracefs(env, &dir, NULL) < 0)
-		return;
-	if (snprintf(path, sizeof(path), "%s/events/%.*s/%s/format", dir, (int)(colon - tracepoint),
-		    tracepoint, colon + 1) >= (int)sizeof(path))
-		return;
-	if (fr_read_file(AT_FDCWD, path, FORMAT_MAX, &format) < 0)
+	if (fr_tracepoint_read_format(env, tracepoint, &format) < 0)
 		return;
 	for (char *line = strtok_r((char *)format.data, "\n", &save); line;
 		line = strtok_r(NULL, "\n", &save)) {

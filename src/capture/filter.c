@@ -93,5 +93,7 @@ int fr_capture_exclude_tids(struct fr_capture *c, const pid_t *tids, size_t n, s
 		return 0;
 	if (c->filters_set)
 		return fr_fail(d, -EBUSY, NULL, "the filters of the tracepoints are set already");
+	if (fr_bpf_tracepoints_exclude(c->tracepoints, tids, n) < 0)
+		return fr_fail(d, -E2BIG, NULL, "too many threads to exclude them from tracepoints");
 	return fr_filters_set(c, tids, n, d);
 }

@@ -12,6 +12,19 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 
+struct described {
+	struct fr_event_desc *desc;
+	uint32_t event;
+};
+
+static int add_id(void *ctx, uint64_t id, uint32_t event, uint32_t cpu_index)
+{
+	const struct described *to = ctx;
+
+	(void)cpu_index;
+	return event == to->event ? fr_event_desc_add_id(to->desc, id) : 0;
+}
+
 int fr_capture_describe(const struct fr_capture *c, struct fr_session *s)
 {
 	for (size_t e = 0; e < c->n_events; e++) {
@@ -27,6 +40,9 @@ int fr_capture_describe(const struct fr_capture *c, struct fr_session *s)
 		for (size_t i = 0; r == 0 && i < c->n_open; i++)
 			if (c->open[i].event == e)
 				r = fr_event_desc_add_id(desc, c->open[i].id);
+		if (r == 0 && c->events[e].bpf)
+			r = fr_bpf_tracepoints_foreach_id(
+				c->tracepoints, add_id, &(struct described){desc, (uint32_t)e});
 		for (size_t i = 0; r == 0 && i < c->n_aux; i++)
 			if (c->aux[i].event == e)
 				r = fr_event_desc_add_ids(desc, c->aux[i].area->ids, c->aux[i].area->n);
@@ -53,7 +69,7 @@ int fr_capture_enable(struct fr_capture *c, enum fr_capture_part part, struct fr
 	int r;
 
 	if (part == FR_CAPTURE_SAMPLES && c->enable_on_exec)
-		return 0;
+		return 0; /* also the programs of offcpu enable themselves */
 	if (part == FR_CAPTURE_SAMPLES && !c->filters_set) {
 		r = fr_filters_set(c, NULL, 0, d);
 		if (r < 0)
@@ -68,7 +84,11 @@ int fr_capture_enable(struct fr_capture *c, enum fr_capture_part part, struct fr
 			return fr_fail_errno(d, -errno, NULL, "cannot enable %s on CPU %d",
 				c->events[c->open[i].event].name, c->cpus[c->open[i].cpu_index]);
 	}
-	return part == FR_CAPTURE_SAMPLES ? enable_aux(c, d) : 0;
+	if (part == FR_CAPTURE_SIDEBAND)
+		return 0;
+	fr_bpf_capture_enable(c->bpf);
+	fr_bpf_tracepoints_enable(c->tracepoints, true);
+	return enable_aux(c, d);
 }
 
 uint64_t fr_capture_frequency(const struct fr_capture *c)
@@ -76,6 +96,14 @@ uint64_t fr_capture_frequency(const struct fr_capture *c)
 	for (size_t e = 0; e < c->n_events; e++)
 		if (c->events[e].attr.freq)
 			return c->events[e].attr.sample_freq;
+	return 0;
+}
+
+uint64_t fr_capture_off_cpu_threshold(const struct fr_capture *c)
+{
+	for (size_t e = 0; e < c->n_events; e++)
+		if (c->events[e].off_cpu)
+			return c->events[e].threshold_ns;
 	return 0;
 }
 
@@ -108,6 +136,7 @@ int fr_capture_set_divisor(struct fr_capture *c, unsigned divisor, struct fr_dia
 	r = set_frequencies(c, divisor, &failed);
 	if (r == 0) {
 		c->divisor = divisor;
+		fr_bpf_capture_set_threshold(c->bpf, fr_capture_off_cpu_threshold(c) * divisor);
 		return 0;
 	}
 	(void)set_frequencies(c, c->divisor, &ignored);
@@ -190,6 +219,8 @@ static size_t drain_bpf(struct fr_capture *c, const struct fr_capture_ops *ops)
 	if (!c->bpf || (c->adopted && !fr_bpf_capture_has_begun(c->bpf)))
 		return 0;
 	t.run_max = ops->samples_max;
+	if (c->tracepoints)
+		fr_bpf_tracepoints_count_lost(c->tracepoints);
 	return fr_bpf_capture_drain(
 		c->bpf, &t, &c->unknown, c->bounce, ops->bpf ? ops->bpf : ops->samples, ops->ctx);
 }

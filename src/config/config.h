@@ -27,6 +27,9 @@ struct fr_config_event {
 
 #define FR_RING_MEMORY_SIZE 256 /* most bytes of RingMemory=, with the NUL */
 
+/* OffCPU=auto: if Events= has no events and the machine can do it, the threshold is FR_OFF_CPU_DEFAULT_NS. */
+#define FR_OFF_CPU_AUTO UINT64_MAX
+
 enum fr_build_ids {
 	FR_BUILD_IDS_NO,
 	FR_BUILD_IDS_YES,
@@ -43,6 +46,7 @@ struct fr_config {
 	struct fr_config_event *events; /* if there are no events: the default event is recorded */
 	size_t n_events;
 	struct fr_event_defaults defaults; /* Frequency= Period= CallGraph= */
+	uint64_t off_cpu_ns;		   /* OffCPU=, auto; 0: no; FR_OFF_CPU_AUTO */
 	char *cpus;			   /* CPUs=; NULL: all */
 	char *cgroup;			   /* CGroup=; NULL: all tasks */
 	uint64_t ring_bytes;		   /* RingSize=, 64M */

@@ -29,6 +29,7 @@ const struct fr_config_key fr_config_keys[] = {
 	{"Recorder", "Period", NULL, &fr_type_period, REOPEN(defaults.period)},
 	{"Recorder", "CallGraph", NULL, &fr_type_call_graph, REOPEN(defaults.call_graph)},
 	{"Recorder", "UnwindMemory", "64M", &fr_type_unwind_memory, AT_ONCE(unwind_memory_bytes)},
+	{"Recorder", "OffCPU", "auto", &fr_type_off_cpu, REOPEN(off_cpu_ns)},
 	{"Recorder", "CPUs", NULL, &fr_type_cpus, REOPEN(cpus)},
 	{"Recorder", "CGroup", NULL, &fr_type_string, REOPEN(cgroup)},
 	{"Recorder", "RingSize", "64M", &fr_type_ring_size, OTHER(ring_bytes)},

@@ -161,14 +161,19 @@ void fr_memory_read(const char *root, struct fr_memory *ret)
 		look_at_line(ret, root, line);
 }
 
+static uint64_t beside(const struct fr_memory *m, uint64_t now)
+{
+	return now ? RESIZE : RESERVE + m->later;
+}
+
 static uint64_t largest_ring_in_group(const struct fr_memory *m, uint64_t now)
 {
-	return subtract_reserve(m->limit, m->free, now ? RESIZE : RESERVE);
+	return subtract_reserve(m->limit, m->free, beside(m, now));
 }
 
 static uint64_t largest_ring_in_machine(const struct fr_memory *m, uint64_t now)
 {
-	return subtract_reserve(m->total, m->available, now ? RESIZE : RESERVE);
+	return subtract_reserve(m->total, m->available, beside(m, now));
 }
 
 uint64_t fr_memory_largest_ring(const struct fr_memory *m, uint64_t now)

@@ -16,6 +16,9 @@ struct fr_memory {
 				      unknown */
 	uint64_t limit, free;	   /* of the control group with the least free memory; `limit` 0: no limit */
 	char group[256];	   /* the directory of this control group */
+	/* Bytes that the recorder will take later, beside the ring: UnwindMemory=. fr_memory_read() sets it
+	   to 0. It counts only if there is no ring yet. */
+	uint64_t later;
 };
 
 /* Reads the files of /proc and cgroupfs below ROOT, which is "" or a directory that a test uses in place of

@@ -17,6 +17,7 @@ enum {
 	OPT_TRIGGER,
 	OPT_AUX_BUFFER,
 	OPT_CALL_GRAPH,
+	OPT_OFF_CPU,
 	OPT_CONFIG,
 	OPT_RING_MEMORY,
 	OPT_WINDOW,
@@ -39,8 +40,10 @@ static const struct fr_option options[] = {
 	{"freq", 'F', "HZ", "samples a second on each CPU (99)", NULL},
 	{"count", 'c', "PERIOD", "one sample each time this number of events has occurred", NULL},
 	{"", 'g', NULL, "stacks by frame pointers: --call-graph fp", NULL},
-	{"call-graph", OPT_CALL_GRAPH, "HOW", "how stacks are recorded: unwind, fp, dwarf, dwarf,SIZE, lbr or no",
-		NULL},
+	{"call-graph", OPT_CALL_GRAPH, "HOW",
+		"how stacks are recorded: unwind, fp, dwarf, dwarf,SIZE, lbr or no", NULL},
+	{"off-cpu", OPT_OFF_CPU, "[THRESHOLD]",
+		"also record which tasks wait, and who wakes them, if it takes this long (1ms)", NULL},
 	{"all-cpus", 'a', NULL, "the whole machine (the default without COMMAND and -p)", NULL},
 	{"cpu", 'C', "LIST", "only these CPUs: 0-3,8", NULL},
 	{"pid", 'p', "PIDS", "only these processes, with their threads and children", NULL},
@@ -402,6 +405,8 @@ static int apply_option(
 	case 'v':
 		c->log_level = FR_MIN(c->log_level + 1, LOG_DEBUG);
 		return 0;
+	case OPT_OFF_CPU:
+		return fr_config_set(c, "Recorder", "OffCPU", *value ? value : "1ms", "--off-cpu", d);
 	case OPT_CONFIG:
 		return 0;
 	default:

@@ -124,9 +124,14 @@ static void print_self(const cJSON *s)
 			cJSON_IsTrue(ctl_get(s, "frequency.exhausted"))
 				? ": too much, and no frequency can be reduced further; record fewer events"
 				: "");
-	if (ctl_number(s, "frequency.divisor") > 1)
+	if (ctl_number(s, "frequency.divisor") > 1 && ctl_number(s, "frequency.full_hz") > 0)
 		ctl_field("", "samples at %.0f Hz instead of %.0f Hz, to keep within CPUBudget=",
 			ctl_number(s, "frequency.hz"), ctl_number(s, "frequency.full_hz"));
+	if (ctl_number(s, "frequency.divisor") > 1 && ctl_get(s, "frequency.off_cpu_threshold_ns"))
+		ctl_field("",
+			"records tasks off the CPU from %g ms on instead of %g ms, to keep within CPUBudget=",
+			ctl_number(s, "frequency.off_cpu_threshold_ns") / 1e6,
+			ctl_number(s, "frequency.full_off_cpu_threshold_ns") / 1e6);
 }
 
 static void print_dumps_in_progress(const cJSON *s)

@@ -26,7 +26,8 @@ const struct fr_unwinder *fr_daemon_unwinder(void *daemon)
 	if (u)
 		return u;
 	if (fr_unwinder_start(&config, &u, &d) < 0) {
-		fr_diag_prefix(&d, "user stacks are recorded by frame pointers, because they cannot be unwound");
+		fr_diag_prefix(
+			&d, "user stacks are recorded by frame pointers, because they cannot be unwound");
 		report(m, &d);
 		return NULL;
 	}

@@ -5,9 +5,9 @@
 
 #include "flightrecd/daemon.h"
 
-/* Returns the unwinder. Starts it if it does not run yet. Returns NULL if it cannot be started here: the reason
-   is logged once, and `status` shows it. DAEMON is a struct fr_daemon. Only the thread that opens events calls
-   this function: fr-start or fr-change. */
+/* Returns the unwinder. Starts it if it does not run yet. Returns NULL if it cannot be started here: the
+   reason is logged once, and `status` shows it. DAEMON is a struct fr_daemon. Only the thread that opens
+   events calls this function: fr-start or fr-change. */
 const struct fr_unwinder *fr_daemon_unwinder(void *daemon);
 /* Pass on to the unwinder, if it runs, what the tracker tells (struct fr_tracker_config). DAEMON is a struct
    fr_daemon. */

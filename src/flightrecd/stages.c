@@ -19,6 +19,7 @@ struct fr_recording_config fr_daemon_recording_config(struct fr_daemon *m)
 		.config = m->config,
 		.cpus = m->config->cpus,
 		.previous = m->recording.capture,
+		.sleeps_fd = fr_bpf_store_sleeps(&m->handover.bpf),
 		.unwinder = fr_daemon_unwinder,
 		.ctx = m,
 		.command_pid = m->recorded_pid,
@@ -108,6 +109,7 @@ static int open_history(struct fr_daemon *m, struct fr_diag *d)
 	const struct fr_handover_ring ring = {
 		.bytes = m->config->ring_bytes,
 		.origin = m->config->ring_origin,
+		.later = atomic_load(&m->unwinder) ? m->config->unwind_memory_bytes : 0,
 		.dirfd = m->dirfd,
 		.last_try = m->refused.code != 0,
 	};

@@ -19,6 +19,8 @@ static const char *const kinds[_FR_BPF_FD_KINDS] = {
 	[FR_BPF_FD_RING] = "ring",
 	[FR_BPF_FD_LINK] = "link",
 	[FR_BPF_FD_GUARD] = "guard",
+	[FR_BPF_FD_LOST] = "lost",
+	[FR_BPF_FD_SLEEPS] = "sleeps",
 };
 
 /* Returns the kind of the descriptor NAME, and its number in *RET_NUMBER; or -EINVAL. */
@@ -89,6 +91,16 @@ int fr_bpf_store_receive(struct fr_bpf_store *s)
 	return r;
 }
 
+int fr_bpf_store_sleeps(const struct fr_bpf_store *s)
+{
+	int fd = -1;
+
+	for (size_t i = 0; i < s->n_old; i++)
+		if (s->old[i].of[FR_BPF_FD_SLEEPS].n)
+			fd = s->old[i].of[FR_BPF_FD_SLEEPS].fds[0];
+	return fd;
+}
+
 static void make_name(char ret[static NAME_MAX_BYTES], unsigned number, enum fr_bpf_fd kind)
 {
 	snprintf(ret, NAME_MAX_BYTES, FR_BPF_STORE_PREFIX "%u-%s", number, kinds[kind]);
@@ -149,8 +161,9 @@ int fr_bpf_store_put(struct fr_bpf_store *s, const struct fr_bpf_fds *fds, struc
 
 void fr_bpf_store_remove(struct fr_bpf_store *s, unsigned number)
 {
-	for (int kind = 0; number && kind < FR_BPF_FD_GUARD; kind++)
-		remove_kind(number, (enum fr_bpf_fd)kind);
+	for (int kind = 0; number && kind < _FR_BPF_FD_KINDS; kind++)
+		if (kind != FR_BPF_FD_GUARD)
+			remove_kind(number, (enum fr_bpf_fd)kind);
 	if (s->current == number)
 		s->current = 0;
 }

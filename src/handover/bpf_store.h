@@ -28,6 +28,8 @@ struct fr_bpf_store {
 /* Duplicates the descriptors that the store has passed to this process. Returns 0, or a negative errno: the
    descriptors cannot be used then. */
 int fr_bpf_store_receive(struct fr_bpf_store *s);
+/* Returns FR_BPF_FD_SLEEPS of the newest set of the previous instance, which stays S's; -1: there is none. */
+int fr_bpf_store_sleeps(const struct fr_bpf_store *s);
 /* Puts the descriptors FDS of a capture into the store, in addition to those that are there. Returns the
    number of the new set; or a negative errno, with a message in D, and the store does not have them. */
 int fr_bpf_store_put(struct fr_bpf_store *s, const struct fr_bpf_fds *fds, struct fr_diag *d);

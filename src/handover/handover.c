@@ -342,6 +342,7 @@ static int check_memory(const struct fr_handover_ring *ring, struct fr_diag *d)
 	struct fr_memory memory;
 
 	fr_memory_read("", &memory);
+	memory.later = ring->later;
 	if (ring->bytes > memory.total / 2 && memory.total)
 		fr_log(LOG_WARNING, "the ring takes more than half of the machine's memory, and keeps it");
 	return fr_memory_check_ring(&memory, 0, ring->bytes, ring->origin, d);

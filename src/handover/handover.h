@@ -91,6 +91,7 @@ int fr_handover_unite_session(struct fr_handover *h, struct fr_session *session,
 struct fr_handover_ring {
 	uint64_t bytes;	    /* RingSize= */
 	const char *origin; /* where RingSize= is set, for messages; or NULL */
+	uint64_t later;	    /* bytes that the recorder will take later, beside the ring */
 	int dirfd;	    /* the directory of the auxiliary file */
 	/* The configuration in force is already the configuration of the previous instance, so there is no
 	   other configuration to try. */

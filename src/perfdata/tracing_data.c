@@ -111,7 +111,7 @@ int fr_tracing_data_gather(struct fr_session *s, struct fr_diag *d)
 	for (size_t i = 0; i < s->n_events; i++) {
 		const struct fr_event_desc *e = &s->events[i];
 
-		if (e->attr.type != PERF_TYPE_TRACEPOINT)
+		if (e->attr.type != PERF_TYPE_TRACEPOINT || e->attr.config >= FR_TRACEPOINT_OURS)
 			continue;
 		if (!tracing) {
 			tracing = tracefs_tracing_dir();

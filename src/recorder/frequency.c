@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "base/timestamp.h"
+#include "base/units.h"
 #include "capture/capture.h"
 
 #include <inttypes.h>
@@ -25,20 +26,42 @@ static void remember(struct fr_frequency *f, const struct fr_frequency_step *ste
 	fr_unlock(&f->lock);
 }
 
+/* Returns whether CAPTURE has something that a step changes. */
+static bool has_steps(const struct fr_capture *capture)
+{
+	return fr_capture_frequency(capture) || fr_capture_off_cpu_threshold(capture);
+}
+
+/* Writes what the step S changes: "sampling frequency 99 Hz to 49 Hz, threshold of offcpu 1ms to 2ms". */
+static void format_change(
+	const struct fr_frequency *f, const struct fr_frequency_step *s, char *ret, size_t size)
+{
+	char from[FR_UNIT_SIZE], to[FR_UNIT_SIZE];
+	int n = 0;
+
+	if (f->full_hz)
+		n = snprintf(ret, size, "sampling frequency %" PRIu64 " Hz to %" PRIu64 " Hz%s",
+			hz(f, s->from), hz(f, s->to), f->full_threshold_ns ? ", " : "");
+	if (f->full_threshold_ns)
+		snprintf(ret + n, size - (size_t)n, "threshold of offcpu %s to %s",
+			fr_duration_format(f->full_threshold_ns * s->from, from),
+			fr_duration_format(f->full_threshold_ns * s->to, to));
+}
+
 static void describe(const struct fr_frequency *f, const struct fr_frequency_step *s, char *to, size_t size)
 {
-	char why[128] = "there is no CPUBudget= any more";
+	char why[128] = "there is no CPUBudget= any more", change[192] = "";
 
 	if (s->ppm)
 		snprintf(why, sizeof(why), "the recorder took %.2f %% of a CPU, CPUBudget=%g%%",
 			(double)s->used_ppm / FR_PPM_PER_PERCENT, (double)s->ppm / FR_PPM_PER_PERCENT);
-	snprintf(to, size, "sampling frequency %" PRIu64 " Hz to %" PRIu64 " Hz: %s", hz(f, s->from),
-		hz(f, s->to), why);
+	format_change(f, s, change, sizeof(change));
+	snprintf(to, size, "%s: %s", change, why);
 }
 
 static void log_step(const struct fr_frequency *f, const struct fr_frequency_step *s)
 {
-	char text[256], from[24], to[24];
+	char text[384], from[24], to[24];
 	const struct fr_log_field fields[] = {{"FLIGHTREC_FROM_HZ", from}, {"FLIGHTREC_TO_HZ", to}};
 
 	snprintf(from, sizeof(from), "%" PRIu64, hz(f, s->from));
@@ -74,15 +97,17 @@ static void log_exhausted(const struct fr_frequency *f)
 		"the recorder took %.2f %% of a CPU, CPUBudget=%g%%, and %s\n  record fewer events, or with "
 		"a filter or a longer period",
 		(double)f->budget.used_ppm / FR_PPM_PER_PERCENT, (double)f->budget.ppm / FR_PPM_PER_PERCENT,
-		f->full_hz ? "its frequencies have reached their lowest values"
-			   : "events by period and tracepoints cannot be stepped down");
+		f->full_hz || f->full_threshold_ns
+			? "its frequencies have reached their lowest values"
+			: "events by period and tracepoints cannot be stepped down");
 }
 
 void fr_frequency_init(struct fr_frequency *f, const struct fr_capture *capture, uint64_t ppm)
 {
-	*f = (struct fr_frequency){.full_hz = fr_capture_frequency(capture)};
+	*f = (struct fr_frequency){.full_hz = fr_capture_frequency(capture),
+		.full_threshold_ns = fr_capture_off_cpu_threshold(capture)};
 	fr_lock_init(&f->lock);
-	fr_budget_init(&f->budget, ppm, f->full_hz ? FR_BUDGET_DIVISOR_MAX : 1);
+	fr_budget_init(&f->budget, ppm, has_steps(capture) ? FR_BUDGET_DIVISOR_MAX : 1);
 }
 
 void fr_frequency_deinit(struct fr_frequency *f)
@@ -94,15 +119,16 @@ int fr_frequency_prepare(const struct fr_frequency *f, struct fr_capture *captur
 {
 	const unsigned divisor = f->budget.divisor;
 
-	return divisor > 1 && fr_capture_frequency(capture) ? fr_capture_set_divisor(capture, divisor, d) : 0;
+	return divisor > 1 && has_steps(capture) ? fr_capture_set_divisor(capture, divisor, d) : 0;
 }
 
 void fr_frequency_set_capture(struct fr_frequency *f, const struct fr_capture *capture)
 {
 	fr_lock(&f->lock);
 	f->full_hz = fr_capture_frequency(capture);
+	f->full_threshold_ns = fr_capture_off_cpu_threshold(capture);
 	fr_unlock(&f->lock);
-	f->budget.divisor_max = f->full_hz ? FR_BUDGET_DIVISOR_MAX : 1;
+	f->budget.divisor_max = has_steps(capture) ? FR_BUDGET_DIVISOR_MAX : 1;
 }
 
 void fr_frequency_tick(struct fr_frequency *f, struct fr_capture *capture)
@@ -130,13 +156,18 @@ uint64_t fr_frequency_hz(const struct fr_frequency *f)
 	return f->full_hz ? hz(f, f->budget.divisor) : 0;
 }
 
+uint64_t fr_frequency_threshold_ns(const struct fr_frequency *f)
+{
+	return f->full_threshold_ns * f->budget.divisor;
+}
+
 /* Returns the JSON of a step. The JSON has the members of a cause, because a dump describes each step with a
    trigger sample, like a cause. */
 static cJSON *step_json(const struct fr_frequency *f, const struct fr_frequency_step *s, bool before)
 {
 	const struct fr_clock_pair pair = fr_clock_pair_now();
 	cJSON *o = cJSON_CreateObject();
-	char text[256];
+	char text[384];
 
 	describe(f, s, text, sizeof(text));
 	cJSON_AddStringToObject(o, "trigger", "cpu-budget");
@@ -145,6 +176,10 @@ static cJSON *step_json(const struct fr_frequency *f, const struct fr_frequency_
 	fr_json_add_u64(o, "monotonic_ns", s->time_ns);
 	fr_json_add_u64(o, "from_hz", hz(f, s->from));
 	fr_json_add_u64(o, "to_hz", hz(f, s->to));
+	if (f->full_threshold_ns) {
+		fr_json_add_u64(o, "from_off_cpu_threshold_ns", f->full_threshold_ns * s->from);
+		fr_json_add_u64(o, "to_off_cpu_threshold_ns", f->full_threshold_ns * s->to);
+	}
 	if (before)
 		cJSON_AddTrueToObject(o, "before_window");
 	return o;

@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * CPUBudget=: changes the frequencies of the events as budget.h decides, logs each step, and remembers the
- * steps for dumps. Only the main thread calls these functions, except where a comment says something else.
+ * CPUBudget=: changes the frequencies of the events, and the threshold of offcpu, as budget.h decides, logs
+ * each step, and remembers the steps for dumps. Only the main thread calls these functions, except where a
+ * comment says something else.
  */
 
 #include "base/diag.h"
@@ -31,6 +32,7 @@ struct fr_frequency {
 	   thread reads them. */
 	struct fr_lock lock;
 	uint64_t full_hz; /* frequency of the first event that has a frequency; 0: no event has a frequency */
+	uint64_t full_threshold_ns; /* threshold of the event offcpu; 0: it is not recorded */
 	struct fr_frequency_step steps[FR_FREQUENCY_STEPS];
 	size_t n;
 };
@@ -53,6 +55,8 @@ void fr_frequency_set_budget(struct fr_frequency *f, struct fr_capture *capture,
 /* Returns the current frequency, in Hz, of the first event that has a frequency; 0: no event has a
    frequency. */
 uint64_t fr_frequency_hz(const struct fr_frequency *f);
+/* Returns the current threshold of the event offcpu, in ns; 0: it is not recorded. */
+uint64_t fr_frequency_threshold_ns(const struct fr_frequency *f);
 /* Adds the array "frequency_steps" to META: the steps from FROM_NS to TO_NS. If the frequency was already
    reduced at FROM_NS, the array also has the last step before FROM_NS, with the member "before_window". If
    there is no step, META does not change. Any thread is allowed to call this function. */

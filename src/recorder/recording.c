@@ -5,15 +5,17 @@
 #include "perfdata/features.h"
 #include "perfdata/tracing_data.h"
 
-static int parse_events(const struct fr_config *c, struct fr_event_list *ret, struct fr_diag *d)
+#include <stdio.h>
+#include <stdlib.h>
+
+static int parse_events(
+	const struct fr_config *c, uint64_t off_cpu_ns, struct fr_event_list *ret, struct fr_diag *d)
 {
 	int r = c->n_events ? 0 : fr_event_add_default(&c->defaults, ret, d);
 
 	for (size_t i = 0; r == 0 && i < c->n_events; i++)
 		r = fr_config_parse_event(c, i, ret, d);
-	if (r == 0 && ret->notice)
-		fr_log(LOG_NOTICE, "%s", ret->notice);
-	return r;
+	return r == 0 && off_cpu_ns ? fr_event_add_off_cpu(off_cpu_ns, ret) : r;
 }
 
 /* Returns the pid of another process whose perf events would be disturbed if the recording asked the kernel
@@ -37,9 +39,36 @@ static const struct fr_unwinder *find_unwinder(
 	const struct fr_recording_config *rc, const struct fr_event_list *events)
 {
 	for (size_t i = 0; i < events->n; i++)
-		if (events->items[i].unwind)
+		if (events->items[i].unwind || events->items[i].off_cpu)
 			return rc->unwinder(rc->ctx);
 	return NULL;
+}
+
+/* Adds to the notice of the recording what is not recorded as configured, and WHY. */
+static void add_notice(struct fr_event_list *events, const char *what, const struct fr_diag *why)
+{
+	char *text, *before = events->notice;
+
+	if (asprintf(&text, "%s%s%s: %s", before ? before : "", before ? "; " : "", what, why->what) < 0)
+		return;
+	free(before);
+	events->notice = text;
+}
+
+/* If the kernel refuses the programs that unwind stacks, opens the capture without them. */
+static int open_with_unwinder(struct fr_capture_config *config, struct fr_recording *ret, struct fr_diag *d)
+{
+	struct fr_diag why = {0};
+	int r = fr_capture_open(config, &ret->capture, config->unwinder ? &why : d);
+
+	if (r == 0 || !config->unwinder)
+		return r;
+	config->unwinder = NULL;
+	r = fr_capture_open(config, &ret->capture, d);
+	/* If both attempts fail, it is not because of the unwinder. */
+	if (r == 0)
+		add_notice(&ret->events, "user stacks are recorded by frame pointers (CallGraph=)", &why);
+	return r;
 }
 
 static int open_capture(const struct fr_recording_config *rc, struct fr_recording *ret, struct fr_diag *d)
@@ -58,6 +87,7 @@ static int open_capture(const struct fr_recording_config *rc, struct fr_recordin
 		.sideband_ring_bytes = c->sideband_buffer_bytes,
 		.aux_bytes = c->aux_buffer_bytes,
 		.previous = rc->previous,
+		.sleeps_fd = rc->sleeps_fd,
 		.unwinder = find_unwinder(rc, &ret->events),
 	};
 
@@ -65,7 +95,7 @@ static int open_capture(const struct fr_recording_config *rc, struct fr_recordin
 		ret->disturbed_pid = find_disturbed();
 		config.no_build_ids = ret->disturbed_pid != 0;
 	}
-	return fr_capture_open(&config, &ret->capture, d);
+	return open_with_unwinder(&config, ret, d);
 }
 
 static int describe(const struct fr_recording_config *c, struct fr_recording *ret, struct fr_diag *d)
@@ -76,12 +106,19 @@ static int describe(const struct fr_recording_config *c, struct fr_recording *re
 	if (r < 0)
 		return fr_fail_errno(d, r, NULL, "cannot describe the events");
 	r = fr_features_gather(&ret->session, c->argc, c->argv, &now, d);
-	return r < 0 ? r : fr_tracing_data_gather(&ret->session, d);
+	if (r == 0)
+		r = fr_tracing_data_gather(&ret->session, d);
+	if (r < 0)
+		return r;
+	r = fr_capture_add_formats(ret->capture, &ret->session);
+	return r < 0 ? fr_fail_errno(d, r, NULL, "cannot describe the event offcpu") : 0;
 }
 
-int fr_recording_open(const struct fr_recording_config *c, struct fr_recording *ret, struct fr_diag *d)
+/* Opens everything, with the event offcpu if OFF_CPU_NS is not 0. On an error, RET is closed. */
+static int open_recording(
+	const struct fr_recording_config *c, uint64_t off_cpu_ns, struct fr_recording *ret, struct fr_diag *d)
 {
-	int r = parse_events(c->config, &ret->events, d);
+	int r = parse_events(c->config, off_cpu_ns, &ret->events, d);
 
 	if (r >= 0)
 		r = open_capture(c, ret, d);
@@ -90,6 +127,28 @@ int fr_recording_open(const struct fr_recording_config *c, struct fr_recording *
 	if (r < 0)
 		fr_recording_close(ret);
 	return r < 0 ? r : 0;
+}
+
+int fr_recording_open(const struct fr_recording_config *c, struct fr_recording *ret, struct fr_diag *d)
+{
+	const struct fr_config *config = c->config;
+	const bool is_auto = config->off_cpu_ns == FR_OFF_CPU_AUTO;
+	const uint64_t off_cpu_ns = !is_auto	       ? config->off_cpu_ns
+				    : config->n_events ? 0
+						       : FR_OFF_CPU_DEFAULT_NS;
+	const bool is_optional = is_auto && off_cpu_ns;
+	struct fr_diag why = {0};
+	int r = open_recording(c, off_cpu_ns, ret, is_optional ? &why : d);
+
+	/* The cause can also be another event. Then the second attempt fails, too, and says why. */
+	if (r < 0 && is_optional) {
+		r = open_recording(c, 0, ret, d);
+		if (r == 0)
+			add_notice(&ret->events, "waiting tasks are not recorded (OffCPU=)", &why);
+	}
+	if (r == 0 && ret->events.notice)
+		fr_log(LOG_NOTICE, "%s", ret->events.notice);
+	return r;
 }
 
 void fr_recording_close(struct fr_recording *recording)

@@ -24,16 +24,17 @@ struct fr_recording {
 };
 
 struct fr_recording_config {
-	const struct fr_config *config;	    /* all pointers are borrowed for the call */
-	const char *cpus;		    /* used instead of CPUs= of the configuration; NULL: all CPUs */
-	const struct fr_capture *previous;  /* the capture that the recording replaces, or NULL */
+	const struct fr_config *config;	   /* all pointers are borrowed for the call */
+	const char *cpus;		   /* used instead of CPUs= of the configuration; NULL: all CPUs */
+	const struct fr_capture *previous; /* the capture that the recording replaces, or NULL */
+	int sleeps_fd;			   /* see struct fr_capture_config */
 	/* Returns the unwinder, which outlives the recording; or NULL if stacks cannot be unwound by tables
 	   here. Called only if an event needs it. */
 	const struct fr_unwinder *(*unwinder)(void *ctx);
 	void *ctx;
-	pid_t command_pid;		    /* the process of "-- COMMAND"; 0: there is none */
-	int argc;			    /* argc and argv: the command line of the recorder, for the
-					       heads of files */
+	pid_t command_pid; /* the process of "-- COMMAND"; 0: there is none */
+	int argc;	   /* argc and argv: the command line of the recorder, for the
+			      heads of files */
 	char *const *argv;
 };
 

@@ -201,6 +201,9 @@ static void add_frequency(const struct fr_view *v, cJSON *status)
 	cJSON_AddNumberToObject(o, "used_percent", (double)b->used_ppm / FR_PPM_PER_PERCENT);
 	FR_JSON_ADD_NUMBERS(o, {"full_hz", f->full_hz}, {"hz", fr_frequency_hz(f)}, {"divisor", b->divisor},
 		{"steps_down", f->down}, {"steps_up", f->up});
+	if (f->full_threshold_ns)
+		FR_JSON_ADD_NUMBERS(o, {"full_off_cpu_threshold_ns", f->full_threshold_ns},
+			{"off_cpu_threshold_ns", fr_frequency_threshold_ns(f)});
 	cJSON_AddBoolToObject(o, "exhausted", b->is_exhausted);
 }
 

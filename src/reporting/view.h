@@ -49,9 +49,9 @@ struct fr_view {
 	const struct fr_counters *counters;
 	const struct fr_handover *handover;
 	struct fr_triggers *triggers; /* NULL: the triggers are closed */
-	bool unwinds; /* an unwinder runs; `unwind` has its numbers */
+	bool unwinds;		      /* an unwinder runs; `unwind` has its numbers */
 	struct fr_unwinder_stats unwind;
-	bool has_objects;	      /* CacheObjects= is on */
+	bool has_objects; /* CacheObjects= is on */
 	struct fr_collector_stats objects;
 	uint64_t objects_max_bytes;
 	struct {
@@ -64,8 +64,8 @@ struct fr_view {
 	cJSON *waiting;		/* array of the dumps that wait; fr_status() takes it over */
 	const cJSON *last_dump; /* outcome of the newest job; NULL: none yet */
 	const char *writer;	/* how the newest file was written; "": none yet */
-	/* Each of the next members of type struct fr_diag says why something is not as configured. If its `code` is 0, there
-	   is no such problem. */
+	/* Each of the next members of type struct fr_diag says why something is not as configured. If its
+	   `code` is 0, there is no such problem. */
 	const struct fr_diag *refused;	      /* why the configuration in the files is not in force */
 	const struct fr_diag *ring_kept;      /* RingSize= */
 	const struct fr_diag *no_memory;      /* RingMemory= */

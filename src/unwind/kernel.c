@@ -62,16 +62,17 @@ static int load(struct fr_unwind_kernel *k, struct fr_diag *d)
 {
 	int r;
 
+	if (!is_capable())
+		return explain(-EPERM, "load", d); /* libbpf would print a message */
 	if (access(BTF_PATH, R_OK) < 0)
 		return fr_fail(d, -EOPNOTSUPP, "use a kernel with CONFIG_DEBUG_INFO_BTF, or frame pointers",
 			"user stacks cannot be unwound: this kernel has no " BTF_PATH);
-	if (!is_capable())
-		return explain(-EPERM, "load", d); /* libbpf would print a message */
 	k->skeleton = unwind_maps__open();
 	if (!k->skeleton)
 		return fr_fail_errno(d, -errno, NULL, "cannot open the BPF programs of the unwinder");
 	k->notes_changes = can_note_changes();
 	bpf_program__set_autoload(k->skeleton->progs.note_map, k->notes_changes);
+	bpf_program__set_autoattach(k->skeleton->progs.ask_file, false);
 	r = unwind_maps__load(k->skeleton);
 	return r < 0 ? explain(r, "load", d) : 0;
 }
@@ -81,11 +82,13 @@ int fr_unwind_kernel_open(struct fr_unwind_kernel *k, struct fr_diag *d)
 	void *shared;
 	int r;
 
-	*k = (struct fr_unwind_kernel){.chunks_fd = -1};
+	*k = (struct fr_unwind_kernel){.chunks_fd = -1, .files_fd = -1, .ask_fd = -1};
 	r = load(k, d);
 	if (r < 0)
 		return r;
 	k->chunks_fd = bpf_map__fd(k->skeleton->maps.fr_unwind_chunks);
+	k->files_fd = bpf_map__fd(k->skeleton->maps.fr_unwind_files);
+	k->ask_fd = bpf_program__fd(k->skeleton->progs.ask_file);
 	shared = mmap(NULL, sizeof(*k->shared), PROT_READ | PROT_WRITE, MAP_SHARED,
 		bpf_map__fd(k->skeleton->maps.fr_unwind_shared), 0);
 	if (shared == MAP_FAILED)
@@ -135,6 +138,27 @@ int fr_unwind_kernel_share(const struct fr_unwind_kernel *k, struct bpf_object *
 			r = bpf_map__reuse_fd(other, bpf_map__fd(map));
 	}
 	return r;
+}
+
+int fr_unwind_kernel_ask_file(
+	const struct fr_unwind_kernel *k, const void *address, struct fr_unwind_file *ret)
+{
+	uint64_t args[1] = {(uintptr_t)address};
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = args, .ctx_size_in = sizeof(args));
+	int r = bpf_prog_test_run_opts(k->ask_fd, &opts);
+
+	if (r < 0)
+		return r;
+	if (!k->shared->asked.ino)
+		return -ENOENT;
+	*ret = k->shared->asked;
+	return 0;
+}
+
+int fr_unwind_kernel_add_file(const struct fr_unwind_kernel *k, const struct fr_unwind_file *file,
+	const struct fr_unwind_file_object *object)
+{
+	return bpf_map_update_elem(k->files_fd, file, object, BPF_ANY);
 }
 
 static void add(struct fr_unwind_counters *sum, const struct fr_unwind_counters *c)

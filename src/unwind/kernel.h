@@ -15,7 +15,7 @@ struct bpf_object;
 struct fr_unwind_kernel {
 	struct unwind_maps *skeleton;
 	struct fr_unwind_shared *shared; /* mapped */
-	int chunks_fd;
+	int chunks_fd, files_fd, ask_fd;
 	bool notes_changes; /* see struct fr_unwinder_stats */
 };
 
@@ -30,5 +30,13 @@ size_t fr_unwind_kernel_links(const struct fr_unwind_kernel *k, int ret[static F
 void fr_unwind_kernel_close(struct fr_unwind_kernel *k);
 
 int fr_unwind_kernel_share(const struct fr_unwind_kernel *k, struct bpf_object *object);
+/* Reads how BPF programs see the file that this thread has mapped at ADDRESS. Returns 0; -ENOENT if there is
+   none, or the maps of this process are being changed; or another negative errno. One thread at a time. */
+int fr_unwind_kernel_ask_file(
+	const struct fr_unwind_kernel *k, const void *address, struct fr_unwind_file *ret);
+/* Tells BPF programs the object of FILE. Returns 0 or a negative errno. */
+int fr_unwind_kernel_add_file(const struct fr_unwind_kernel *k, const struct fr_unwind_file *file,
+	const struct fr_unwind_file_object *object);
+
 /* Sums the counters of all CPUs. */
 void fr_unwind_kernel_count(const struct fr_unwind_kernel *k, struct fr_unwind_counters *ret);

@@ -48,7 +48,7 @@ static uint32_t chunks_for(uint64_t bytes)
 
 static int insert_extent(struct chunk *c, size_t at, struct extent e)
 {
-	if (c->n == c->cap) {
+	if (!c->extents || c->n == c->cap) {
 		const size_t cap = FR_MAX(c->cap * 2, (size_t)16);
 		struct extent *more = realloc(c->extents, cap * sizeof(*more));
 

@@ -28,31 +28,38 @@ static int check(const struct fr_unwind_known *k, int fd, const struct stat *st)
 	return -ESTALE;
 }
 
-static int open_of_process(const struct fr_unwind_known *k, pid_t pid, uint64_t start, uint64_t end)
+static int open_of_process(const struct fr_unwind_known *k, const struct fr_unwind_source *s)
 {
 	struct stat st;
-	int fd = fr_foreign_open_map(pid, start, end, &st);
+	int fd = fr_foreign_open_map(s->pid, s->start, s->end, &st);
 
 	fd = check(k, fd, &st);
-	if (fd >= 0 || !k->path)
+	if (fd >= 0 || !s->path)
 		return fd;
-	fd = fr_foreign_open(pid, k->path, &st);
+	fd = fr_foreign_open(s->pid, s->path, &st);
+	return check(k, fd, &st);
+}
+
+static int open_by_name(const struct fr_unwind_known *k, const char *path)
+{
+	struct stat st;
+	const int fd = path ? fr_foreign_open(0, path, &st) : -ENOENT;
+
 	return check(k, fd, &st);
 }
 
 static int open_file(const struct fr_unwind_known *k, const struct fr_unwind_processes *p)
 {
 	struct fr_unwind_map map;
-	struct stat st;
 	pid_t pid;
-	int fd = open_of_process(k, k->pid, k->start, k->end);
+	int fd = open_of_process(k, &k->source);
 
-	if (fd < 0 && fr_unwind_processes_find_map(p, k->number, k->pid, &pid, &map))
-		fd = open_of_process(k, pid, map.start, map.end);
-	if (fd >= 0 || !k->path)
-		return fd;
-	fd = fr_foreign_open(0, k->path, &st);
-	return check(k, fd, &st);
+	if (fd < 0 && fr_unwind_processes_find_map(p, k->number, k->source.pid, &pid, &map)) {
+		const struct fr_unwind_source other = {k->source.path, pid, map.start, map.end};
+
+		fd = open_of_process(k, &other);
+	}
+	return fd >= 0 || !k->source.path ? fd : open_by_name(k, k->source.path);
 }
 
 /* Returns a descriptor of the separate debug file, or -1. */
@@ -81,6 +88,13 @@ int fr_unwind_object_file_open(
 	if (fd >= 0)
 		*ret_debug = open_debug(fd);
 	return fd;
+}
+
+int fr_unwind_object_file_open_missed(const struct fr_unwind_known *k)
+{
+	const int fd = open_of_process(k, &k->missed);
+
+	return fd < 0 ? open_by_name(k, k->missed.path) : fd;
 }
 
 int fr_unwind_vdso_find(const void **ret, size_t *ret_size)

@@ -41,7 +41,8 @@ int fr_unwind_objects_new(struct fr_unwind_shared *shared, struct fr_unwind_memo
 
 static void free_known(struct fr_unwind_known *k)
 {
-	free(k->path);
+	free(k->source.path);
+	free(k->missed.path);
 	free(k);
 }
 
@@ -72,7 +73,10 @@ static void give_table(struct fr_unwind_objects *o, const struct fr_unwind_objec
 
 static void remove_table(struct fr_unwind_objects *o, struct fr_unwind_known *k)
 {
-	struct fr_unwind_object *s = shared_of(o, k->number), old = *s;
+	struct fr_unwind_object *s = shared_of(o, k->number);
+	/* without the hits, which BPF programs change */
+	const struct fr_unwind_object old = {
+		.n_pages = s->n_pages, .pages = s->pages, .rules = s->rules, .n_rules = s->n_rules};
 
 	store_state(s, FR_UNWIND_WANTED);
 	s->n_pages = 0;
@@ -85,6 +89,8 @@ static void remove_table(struct fr_unwind_objects *o, struct fr_unwind_known *k)
 
 static void forget(struct fr_unwind_objects *o, struct fr_unwind_known *k)
 {
+	/* Young processes can still have the number. */
+	__atomic_fetch_add(&shared_of(o, k->number)->stamp, 1, __ATOMIC_SEQ_CST);
 	if (state_of(o, k->number) == FR_UNWIND_READY)
 		remove_table(o, k);
 	store_state(shared_of(o, k->number), FR_UNWIND_FREE);
@@ -170,8 +176,20 @@ static struct fr_unwind_known *add(struct fr_unwind_objects *o, const struct fr_
 		return NULL;
 	k->number = number;
 	o->by_number[number] = k;
-	*shared_of(o, number) = (struct fr_unwind_object){.state = FR_UNWIND_WANTED};
+	*shared_of(o, number) =
+		(struct fr_unwind_object){.state = FR_UNWIND_WANTED, .stamp = shared_of(o, number)->stamp};
 	return k;
+}
+
+static void store_source(struct fr_unwind_source *s, const struct fr_record_mmap2 *m)
+{
+	if (!s->path || strcmp(s->path, m->filename) != 0) {
+		free(s->path);
+		s->path = strdup(m->filename);
+	}
+	s->pid = (pid_t)m->pid;
+	s->start = m->addr;
+	s->end = m->addr + m->len;
 }
 
 /* A file that could not be opened can perhaps be opened by a new map. */
@@ -180,15 +198,24 @@ static void set_source(
 {
 	const uint64_t time_ns = fr_record_time(&m->header);
 
-	if (!k->path || strcmp(k->path, m->filename) != 0) {
-		free(k->path);
-		k->path = strdup(m->filename);
-	}
-	k->pid = (pid_t)m->pid;
-	k->start = m->addr;
-	k->end = m->addr + m->len;
+	store_source(&k->source, m);
 	if (state_of(o, k->number) == FR_UNWIND_FAILED && k->retry_ns && time_ns > k->retry_ns)
 		store_state(shared_of(o, k->number), FR_UNWIND_WANTED);
+}
+
+/* Takes what BPF programs have counted for the map M, because they did not know its file. */
+static void take_misses(
+	struct fr_unwind_objects *o, struct fr_unwind_known *k, const struct fr_record_mmap2 *m)
+{
+	const uint64_t map = fr_unwind_miss_map(m->pid, m->addr);
+	struct fr_unwind_miss *miss = &o->shared->misses[fr_unwind_miss_hash(map)];
+
+	if (__atomic_load_n(&miss->map, __ATOMIC_RELAXED) != map)
+		return;
+	store_source(&k->missed, m);
+	k->misses += miss->hits;
+	k->wanted_hits += miss->hits;
+	__atomic_store_n(&miss->map, 0, __ATOMIC_RELAXED);
 }
 
 uint32_t fr_unwind_objects_get(struct fr_unwind_objects *o, const struct fr_record_mmap2 *m)
@@ -204,19 +231,25 @@ uint32_t fr_unwind_objects_get(struct fr_unwind_objects *o, const struct fr_reco
 	if (!k)
 		return FR_UNWIND_OBJECT_FAILED;
 	set_source(o, k, m);
+	take_misses(o, k, m);
 	k->refs++;
 	return k->number;
 }
 
+static bool is_known(uint32_t number)
+{
+	return number >= FIRST_NUMBER && number < FR_UNWIND_OBJECTS_MAX;
+}
+
 void fr_unwind_objects_ref(struct fr_unwind_objects *o, uint32_t number)
 {
-	if (number >= FIRST_NUMBER)
+	if (is_known(number))
 		o->by_number[number]->refs++;
 }
 
 void fr_unwind_objects_unref(struct fr_unwind_objects *o, uint32_t number)
 {
-	if (number >= FIRST_NUMBER)
+	if (is_known(number))
 		o->by_number[number]->refs--;
 }
 
@@ -224,15 +257,11 @@ void fr_unwind_objects_look(struct fr_unwind_objects *o, uint64_t now_ns)
 {
 	for (uint32_t i = FIRST_NUMBER; i < o->n_numbers; i++) {
 		struct fr_unwind_known *k = o->by_number[i];
-		uint64_t hits;
+		uint64_t *hits = &shared_of(o, i)->hits;
 
-		if (!k)
+		if (!k || !__atomic_load_n(hits, __ATOMIC_RELAXED))
 			continue;
-		hits = __atomic_load_n(&shared_of(o, i)->hits, __ATOMIC_RELAXED);
-		if (hits == k->hits)
-			continue;
-		k->wanted_hits += hits - k->hits;
-		k->hits = hits;
+		k->wanted_hits += __atomic_exchange_n(hits, 0, __ATOMIC_RELAXED);
 		k->hit_ns = now_ns;
 	}
 }
@@ -249,6 +278,25 @@ struct fr_unwind_known *fr_unwind_objects_most_wanted(const struct fr_unwind_obj
 			best = k;
 	}
 	return best;
+}
+
+struct fr_unwind_known *fr_unwind_objects_most_missed(const struct fr_unwind_objects *o, uint64_t now_ns)
+{
+	struct fr_unwind_known *best = NULL;
+
+	for (uint32_t i = FIRST_NUMBER; i < o->n_numbers; i++) {
+		struct fr_unwind_known *k = o->by_number[i];
+
+		if (k && k->misses && now_ns >= k->learn_ns && (!best || k->misses > best->misses))
+			best = k;
+	}
+	return best;
+}
+
+struct fr_unwind_file_object fr_unwind_objects_name(
+	const struct fr_unwind_objects *o, const struct fr_unwind_known *k)
+{
+	return (struct fr_unwind_file_object){k->number, shared_of(o, k->number)->stamp};
 }
 
 /* Stores the rows of all pages. Returns false if there is no room. */

@@ -28,19 +28,26 @@ struct fr_unwind_key {
 	uint64_t is_vdso;
 };
 
+/* How to open an object: a map of it. */
+struct fr_unwind_source {
+	char *path;
+	pid_t pid;
+	uint64_t start, end;
+};
+
 struct fr_unwind_known {
 	UT_hash_handle hh;
 	struct fr_unwind_key key;
 	uint32_t number;
-	uint32_t refs; /* maps that BPF programs can find */
-	/* How to open it: the map of it that was seen last. */
-	char *path;
-	pid_t pid;
-	uint64_t start, end;
-	uint64_t hits;	      /* of fr_unwind_object.hits, at the last look */
+	uint32_t refs;			/* maps that BPF programs can find */
+	struct fr_unwind_source source; /* the map that was seen last */
+	struct fr_unwind_source
+		missed;	      /* the map that was missed last: perhaps another file with the same bytes */
 	uint64_t wanted_hits; /* since the object has no table */
 	uint64_t hit_ns;      /* time of the last look that found hits; the order of eviction */
 	uint64_t retry_ns;    /* do not try to make the table before this time */
+	uint64_t misses;      /* walks of young processes that did not know the object by its file */
+	uint64_t learn_ns;    /* do not try to learn the file before this time */
 	size_t table_bytes;
 };
 
@@ -69,6 +76,13 @@ void fr_unwind_objects_look(struct fr_unwind_objects *o, uint64_t now_ns);
 /* Returns the object without a table that was needed most often; NULL if there is none, or its time to retry
    has not come. */
 struct fr_unwind_known *fr_unwind_objects_most_wanted(const struct fr_unwind_objects *o, uint64_t now_ns);
+
+/* Returns the object whose file BPF programs missed most often; NULL if there is none, or its time has not
+   come. */
+struct fr_unwind_known *fr_unwind_objects_most_missed(const struct fr_unwind_objects *o, uint64_t now_ns);
+/* Returns how BPF programs know K, as long as its number stands for it. */
+struct fr_unwind_file_object fr_unwind_objects_name(
+	const struct fr_unwind_objects *o, const struct fr_unwind_known *k);
 
 /* Stores the table T of K, and makes K ready. Returns 0; or -ENOSPC if there is no room. */
 int fr_unwind_objects_install(

@@ -29,13 +29,33 @@ static int16_t saved_at(const struct cfi_register *r, const struct cfi_value *cf
 	return offset == (int16_t)offset && offset != FR_UNWIND_SAME ? (int16_t)offset : FR_UNWIND_LOST;
 }
 
-static enum fr_unwind_kind kind_of(enum cfi_form form)
+/* A function that aligns its stack saves registers relative to the frame pointer, and there, too, the address
+   of its arguments, which is the CFA. */
+static int16_t saved_in_realigned(const struct cfi_register *r, const struct cfi_value *cfa)
 {
-	switch (form) {
+	if (r->how == CFI_UNSPECIFIED || r->how == CFI_SAME)
+		return FR_UNWIND_SAME;
+	if (r->how != CFI_AT_REGISTER || r->reg != cfa->reg || r->offset != (int16_t)r->offset ||
+		r->offset == FR_UNWIND_HERE)
+		return FR_UNWIND_LOST;
+	return r->offset == 0 ? FR_UNWIND_HERE : (int16_t)r->offset;
+}
+
+static bool is_realigned(const struct cfi_state *s)
+{
+	for (unsigned i = 0; s->cfa.form == CFI_DEREFERENCE && i < FR_UNWIND_SAVED; i++)
+		if (s->regs[i].how == CFI_AT_REGISTER && s->regs[i].reg == s->cfa.reg)
+			return true;
+	return false;
+}
+
+static enum fr_unwind_kind kind_of(const struct cfi_state *s)
+{
+	switch ((enum cfi_form)s->cfa.form) {
 	case CFI_REGISTER:
 		return FR_UNWIND_REGISTER;
 	case CFI_DEREFERENCE:
-		return FR_UNWIND_DEREFERENCE;
+		return is_realigned(s) ? FR_UNWIND_REALIGNED : FR_UNWIND_DEREFERENCE;
 	case CFI_PLT:
 		return FR_UNWIND_PLT;
 	default:
@@ -46,7 +66,7 @@ static enum fr_unwind_kind kind_of(enum cfi_form form)
 bool unwind_rule_make(const struct cfi_cie *cie, const struct cfi_state *s, struct fr_unwind_rule *ret)
 {
 	const struct cfi_register *ra = &s->regs[CFI_SLOT_RETURN_ADDRESS];
-	enum fr_unwind_kind kind = kind_of((enum cfi_form)s->cfa.form);
+	enum fr_unwind_kind kind = kind_of(s);
 
 	memset(ret, 0, sizeof(*ret));
 	if (ra->how == CFI_UNDEFINED) {
@@ -67,6 +87,7 @@ bool unwind_rule_make(const struct cfi_cie *cie, const struct cfi_state *s, stru
 	ret->cfa_offset = s->cfa.offset;
 	ret->add = s->cfa.add;
 	for (unsigned i = 0; i < FR_UNWIND_SAVED; i++)
-		ret->saved[i] = saved_at(&s->regs[i], &s->cfa);
+		ret->saved[i] = kind == FR_UNWIND_REALIGNED ? saved_in_realigned(&s->regs[i], &s->cfa)
+							    : saved_at(&s->regs[i], &s->cfa);
 	return true;
 }

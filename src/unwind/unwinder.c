@@ -168,14 +168,15 @@ void fr_unwinder_trust(struct fr_unwinder *u, uint64_t scan_ns)
 	fr_unlock(&u->lock);
 }
 
-void fr_unwinder_stats(struct fr_unwinder *u, struct fr_unwinder_stats *ret)
+void fr_unwinder_stats(const struct fr_unwinder *u, struct fr_unwinder_stats *ret)
 {
+	struct fr_lock *lock = (struct fr_lock *)&u->lock; /* to the caller, the unwinder does not change */
 	struct fr_unwind_counters c;
 
 	fr_unwind_kernel_count(&u->kernel, &c);
-	fr_lock(&u->lock);
+	fr_lock(lock);
 	*ret = u->stats;
-	fr_unlock(&u->lock);
+	fr_unlock(lock);
 	for (int i = 0; i < _FR_UNWIND_RESULTS; i++)
 		ret->walks[i] = c.walks[i];
 	ret->frames = c.frames;

@@ -81,4 +81,4 @@ struct fr_unwinder_stats {
 	bool notes_changes;
 };
 /* Any thread. */
-void fr_unwinder_stats(struct fr_unwinder *u, struct fr_unwinder_stats *ret);
+void fr_unwinder_stats(const struct fr_unwinder *u, struct fr_unwinder_stats *ret);

@@ -3,12 +3,11 @@
 #include "unwind/unwinder_private.h"
 #include "base/clock.h"
 #include "base/thread.h"
+#include "unwind/files.h"
 
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
-#define NICE 10
 #define LOOK_NS (200 * FR_NSEC_PER_MSEC)
 #define LOOK_IDLE_NS FR_NSEC_PER_SEC
 
@@ -129,20 +128,22 @@ static void look(struct fr_unwinder *u)
 		u->reclaim_ns = fr_monotonic_ns() + LOOK_NS;
 	}
 	fr_unwind_objects_look(u->objects, now_ns);
-	while (fr_unwind_tables_make_one(&u->tables, now_ns)) {
+	while (fr_unwind_files_learn_one(u->objects, &u->kernel, now_ns) ||
+		fr_unwind_tables_make_one(&u->tables, now_ns)) {
 		is_busy = true;
 		if (!has_new_round(u))
 			continue;
 		u->look_ns = 0; /* go on after the round */
 		return;
 	}
+	/* An object that waits for room gets it when another one is not needed for one look. */
+	is_busy = is_busy || fr_unwind_objects_most_wanted(u->objects, UINT64_MAX);
 	u->look_ns = fr_monotonic_ns() + (is_busy ? LOOK_NS : LOOK_IDLE_NS);
 }
 
 static void begin_thread(struct fr_unwinder *u)
 {
 	fr_thread_begin(FR_THREAD_UNWINDER);
-	(void)setpriority(PRIO_PROCESS, (id_t)gettid(), NICE);
 	fr_lock(&u->lock);
 	u->tid = gettid();
 	fr_cond_broadcast(&u->changed);

@@ -18,7 +18,9 @@ from pathlib import Path
 
 import measure  # imported first, because it adds the folder of harness.py to sys.path
 import disk
+import stacks
 import storm
+import tracepoints
 import triggers
 from measure import Flightrec, FlightrecInMemory, Perf, PerfOverwrite
 
@@ -116,7 +118,7 @@ TARGETS = [  # what is measured, limit, whether the limit is an upper limit, fun
 
 def verdicts(result):
     out = []
-    for what, limit, upper, get in TARGETS + triggers.TARGETS + (disk.TARGETS if "disk" in result else []):
+    for what, limit, upper, get in TARGETS + tracepoints.TARGETS + triggers.TARGETS + stacks.TARGETS + (disk.TARGETS if "disk" in result else []):
         value = get(result)
         good = value is not None and (value <= limit if upper else value >= limit)
         out.append({"what": what, "value": value, "limit": limit, "upper": upper, "reached": good})
@@ -126,6 +128,8 @@ def verdicts(result):
 def report(result):
     m, i = result["merge"], result["idle"]
     print(table(result))
+    print()
+    tracepoints.report(result["tracepoints"])
     print()
     print(storm.rows(result["storm"]))
     print()
@@ -141,6 +145,8 @@ def report(result):
         disk.report(result)
     print()
     triggers.report(result)
+    print()
+    stacks.report(result)
     print()
     for name, value in result["ratios"].items():
         print(f"{name:48} {'–' if value is None else f'{value:,.2f}'}")
@@ -175,11 +181,15 @@ def main():
         result["idle"] = measure.idle(work, args)
         result["idle_memory"] = measure.idle(work, args, FlightrecInMemory)
         result["syscalls"] = syscall_bench(work, args)
+        say("tracepoints: perf record, perf's rings, BPF programs")
+        result["tracepoints"] = tracepoints.bench(work, args, median)
         say(f"storm of {args.storm} processes")
         result["storm"] = storm.bench(work, args, median)
         result["storm"]["scan"] = storm.scan(work, args)
         say("triggers: to the closed window, storms, overhead of probes")
         result["triggers"] = triggers.bench(work, args)
+        say("user stacks of ordinary programs")
+        result["stacks"] = stacks.bench(work, args)
         say("merge against cat")
         result["merge"] = disk.merge(work, 256 if args.quick else 4096)
         if not args.quick:

@@ -6,6 +6,7 @@ import os
 import random
 import re
 import signal
+import subprocess
 import time
 from bisect import bisect
 from pathlib import Path
@@ -18,7 +19,7 @@ from harness import (EXIT, FULL, Daemon, cpu_seconds, end, environment, finish_l
 
 KILLS = 20 if FULL else 5
 # Only the lseek() calls of the load. The calls of other processes could evict the numbers that a test counts from a small ring.
-COUNTED = ("-e", "raw_syscalls:sys_enter", "--filter", 'id == 8 && COMM == "frtest-count"', "-m", "16M")
+COUNTED = ("-e", "raw_syscalls:sys_enter/capture=perf/", "--filter", 'id == 8 && COMM == "frtest-count"', "-m", "16M")
 DRAIN_PERIOD = 0.2
 WALL = 0x40000000  # __WALL of waitpid(2): wait also for threads of other processes
 libc = ctypes.CDLL(None)
@@ -586,3 +587,42 @@ def test_a_reload_then_a_kill(instance, service_manager, control, tmp_path):
         time.sleep(0.4)
     end(burning)
     judge_no_gap(d.dump_by_control(), windows[1:], control)
+
+
+def test_numbered_events_of_bpf_programs(instance, service_manager):
+    """The recorder is killed many times while a load counts. The last dump has each number once."""
+    args = ("-e", "raw_syscalls:sys_enter/capture=bpf/", *COUNTED[2:], "-M", "32M")
+    d = instance(*args)
+    counting = start_load("count", "-t", 3600, "-c", last_cpu(), "-p", 10000)
+    until("numbers", lambda: d.status()["ring"]["samples"] > 1000)
+    for i in range(KILLS):
+        time.sleep(random.uniform(0.05, 1.2))
+        d.kill() if i % 4 else d.stop()
+        d = instance(*args)
+        adopted = d.status()["adopted"]
+        assert (adopted["continued"], adopted["gaps_s"]) == ("all", 0), (adopted, d.log())
+    counted = finish_load(counting, stop=True)
+    sample = d.dump_by_control()
+    found = sequence(sample, counted)
+    lost = {cause: n for cause, n in d.lost().items() if n}
+    assert (found["first"], found["last"]) == (0, counted["calls"] - 1), found
+    assert (found["twice"], found["backwards"]) == (0, 0), (found, lost)
+    # If the machine is so busy that the rings of the kernel overflow, this is counted.
+    assert found["missing"] == 0 or found["missing"] <= lost.get("kernel-ring-full", 0), (found, lost)
+    print(f"{found['count']} numbers, {found['missing']} missing, losses: {lost}")
+    assert not [x for x in meta(sample)["losses"] if x["cause"] == "restart"]
+
+
+def test_sleeps_over_a_restart(instance, service_manager):
+    """The event offcpu records a task that began to wait before a kill, and runs again when the next instance records."""
+    d = instance("-e", "offcpu/threshold=10ms/", "-M", "32M")
+    time.sleep(0.3)
+    sleeping = subprocess.Popen(["sleep", "3"])
+    time.sleep(0.3)
+    d.kill()
+    d = instance("-e", "offcpu/threshold=10ms/", "-M", "32M")
+    assert d.status()["adopted"]["continued"] == "all", d.log()
+    sleeping.wait()
+    time.sleep(0.3)
+    mine = [x for x in script_lines(d.dump_by_control()) if x.pid == sleeping.pid and "offcpu" in x.event]
+    assert [x for x in mine if re.search(r"duration=(2999|300\d)\.", x.trace)], mine

@@ -365,6 +365,41 @@ TEST(a_short_period_of_a_clock_is_refused)
 	fr_event_list_deinit(&list);
 }
 
+TEST(offcpu_is_two_events)
+{
+	const struct fr_event_defaults defaults = {.frequency_hz = 7, .call_graph = FR_CALL_GRAPH_FP};
+	struct fr_event_list list = {0};
+	struct fr_diag d = {0};
+
+	assert_int_equal(fr_event_parse_env(
+				 &env, "cpu-clock,offcpu/threshold=250us,max-stack=9/", &defaults, &list, &d),
+		0);
+	assert_int_equal(list.n, 3);
+	for (size_t i = 1; i < 3; i++) {
+		const struct fr_event *e = &list.items[i];
+
+		assert_string_equal(e->name, i == 1 ? "flightrec:offcpu" : "flightrec:waker");
+		assert_int_equal(e->off_cpu, i == 1 ? FR_OFF_CPU_SLEEP : FR_OFF_CPU_WAKER);
+		assert_int_equal(e->threshold_ns, 250000);
+		assert_int_equal(e->attr.type, PERF_TYPE_TRACEPOINT);
+		assert_int_equal(e->attr.sample_type,
+			FR_SAMPLE_TYPE | PERF_SAMPLE_PERIOD | PERF_SAMPLE_RAW | PERF_SAMPLE_CALLCHAIN);
+		assert_int_equal(e->attr.sample_max_stack, 9);
+		assert_false(e->attr.freq || e->tracepoint || e->unwind);
+	}
+	assert_int_not_equal(list.items[1].attr.config, list.items[2].attr.config);
+	assert_int_equal(fr_event_add_off_cpu(1, &list), 0); /* it is there already */
+	assert_int_equal(list.n, 3);
+	fr_event_list_deinit(&list);
+	assert_int_equal(
+		fr_event_parse_env(&env, "offcpu/name=wait,call-graph=no/", &defaults, &list, &d), 0);
+	assert_string_equal(list.items[0].name, "wait");
+	assert_string_equal(list.items[1].name, "wait-waker");
+	assert_int_equal(list.items[0].threshold_ns, FR_OFF_CPU_DEFAULT_NS);
+	assert_false(list.items[0].attr.sample_type & PERF_SAMPLE_CALLCHAIN);
+	fr_event_list_deinit(&list);
+}
+
 TEST(bad_specifications_are_explained)
 {
 	static const struct {

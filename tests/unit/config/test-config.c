@@ -74,6 +74,9 @@ static const struct value values[] = {
 	{"Recorder", "Period", "5", RECORDER(defaults.period), 5, NULL},
 	{"Recorder", "CallGraph", "dwarf,16384", RECORDER(defaults.call_graph), FR_CALL_GRAPH_DWARF, NULL},
 	{"Recorder", "CallGraph", "dwarf,16384", RECORDER(defaults.dwarf_stack_bytes), 16384, NULL},
+	{"Recorder", "OffCPU", "250us", RECORDER(off_cpu_ns), 250000, NULL},
+	{"Recorder", "OffCPU", "no", RECORDER(off_cpu_ns), 0, NULL},
+	{"Recorder", "OffCPU", "auto", RECORDER(off_cpu_ns), FR_OFF_CPU_AUTO, NULL},
 	{"Recorder", "CPUs", "0-3,8", RECORDER(cpus), 0, "0-3,8"},
 	{"Recorder", "CGroup", "system.slice", RECORDER(cgroup), 0, "system.slice"},
 	{"Recorder", "RingSize", "128M", RECORDER(ring_bytes), 128 * MIB, NULL},
@@ -178,8 +181,8 @@ TEST(each_key_sets_its_member_and_an_empty_value_resets_it)
 TEST(a_reload_reopens_the_events_for_these_keys)
 {
 	static const char *const keys[] = {"Events=b", "Filter=f", "Frequency=9", "Period=9", "CallGraph=fp",
-		"CallGraph=dwarf,16384", "CPUs=0", "CGroup=x", "KernelBuffer=4K", "SidebandBuffer=4K",
-		"KernelBuildIDs=no"};
+		"CallGraph=dwarf,16384", "OffCPU=1s", "CPUs=0", "CGroup=x", "KernelBuffer=4K",
+		"SidebandBuffer=4K", "KernelBuildIDs=no"};
 
 	for (size_t i = 0; i < FR_ARRAY_SIZE(keys); i++) {
 		_cleanup_(fr_config_deinit) struct fr_config now = {0}, fresh = {0}, wanted = {0};
@@ -319,6 +322,7 @@ static const struct {
 } bad_values[] = {
 	{"Recorder", "Frequency", "a whole number from 1 to 1000000", "range",
 		{"0", "1000001", "-1", "1.5", "x"}},
+	{"Recorder", "OffCPU", "a duration from 1us to 1h, no or auto", "500us", {"0", "500ns", "2h", "yes"}},
 	{"Recorder", "CPUs", "a list of CPUs", "0-3,8", {"a", "3-1", "1,", "8192"}},
 	{"Recorder", "RingSize", "a size", "64M", {"lots", "-1", "1Q", "auto"}},
 	{"Recorder", "RingMemory", "an absolute path", "begins with /", {"mem", "yes"}},

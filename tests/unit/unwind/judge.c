@@ -106,11 +106,29 @@ static enum where judge_register(Dwarf_Frame *frame, int reg, int64_t *ret_offse
 	return SAVED;
 }
 
+/* Makes RULE a REALIGNED one, if registers are saved relative to the register on which the CFA depends. */
+static void judge_realigned(Dwarf_Frame *frame, struct fr_unwind_rule *rule)
+{
+	static const uint8_t saved[] = FR_UNWIND_SAVED_REGISTERS;
+	int64_t offset;
+
+	for (unsigned i = 0; rule->kind == FR_UNWIND_DEREFERENCE && i < FR_UNWIND_SAVED; i++)
+		if (judge_register(frame, saved[i], &offset) == (enum where)(RELATIVE + rule->reg))
+			rule->kind = FR_UNWIND_REALIGNED;
+}
+
 static int16_t judge_saved(Dwarf_Frame *frame, int reg, const struct fr_unwind_rule *rule)
 {
 	int64_t offset;
 	enum where where = judge_register(frame, reg, &offset);
 
+	if (rule->kind == FR_UNWIND_REALIGNED && where == (enum where)(RELATIVE + rule->reg)) {
+		if (offset == 0)
+			return 32767;
+		return offset >= -32768 && offset < 32767 ? (int16_t)offset : -32768;
+	}
+	if (rule->kind == FR_UNWIND_REALIGNED && where == SAVED)
+		return -32768;
 	if (where >= RELATIVE) {
 		if (rule->kind != FR_UNWIND_REGISTER || rule->reg != where - RELATIVE)
 			return -32768;
@@ -156,6 +174,7 @@ static bool judge_frame(Dwarf_Frame *frame, struct fr_unwind_rule *ret)
 	ret->ra = (int16_t)offset;
 	if (!has_cfa || where != SAVED || ret->ra != offset)
 		return false;
+	judge_realigned(frame, ret);
 	for (unsigned i = 0; i < FR_UNWIND_SAVED; i++)
 		ret->saved[i] = judge_saved(frame, saved[i], ret);
 	return judge_register(frame, 7, &offset) == CFA_ITSELF;

@@ -72,6 +72,13 @@ __asm__(".pushsection .text\n"
 	".cfi_def_cfa_offset 64\nnop\nnop\n"
 	".cfi_def_cfa_offset 32\nnop\n.cfi_restore rbx\n.cfi_restore r12\n.cfi_restore r13\nend_function\n"
 
+	"function realigned\n"
+	/* CFA = *(rbp - 8), rbp is saved at rbp, rbx at rbp - 24, r12 at CFA - 32, r13 at rbp + 32767 */
+	".cfi_escape 0x0f, 3, 0x76, 0x78, 0x06, 0x10, 6, 2, 0x76, 0, 0x10, 3, 2, 0x76, 0x68\n"
+	".cfi_offset r12, -32\n.cfi_escape 0x10, 13, 4, 0x76, 0xff, 0xff, 1\nnop\n"
+	/* no register is saved relative to rbp any more */
+	".cfi_restore rbp\n.cfi_restore rbx\n.cfi_restore r13\nnop\nnop\nend_function\n"
+
 	"function after_gap\nnop\nnop\nnop\nend_function\n"
 	".popsection\n");
 #endif

@@ -436,6 +436,28 @@ static void map_build_id(pid_t pid, uint64_t page, uint32_t i)
 	memcpy(r->build_id, &i, sizeof(i));
 }
 
+TEST(a_missed_file_is_the_one_that_is_learned_next)
+{
+	const struct fr_unwind_known *k;
+
+	shared->misses[fr_unwind_miss_hash(fr_unwind_miss_map(5, 30 * PAGE))] =
+		(struct fr_unwind_miss){fr_unwind_miss_map(5, 30 * PAGE), 3};
+	map(5, 10, 2, "/lib/a");
+	end_round();
+	assert_null(fr_unwind_objects_most_missed(objects, now));
+	map(5, 30, 2, "/lib/bb");
+	end_round();
+	k = fr_unwind_objects_most_missed(objects, now);
+	assert_non_null(k);
+	assert_string_equal(k->source.path, "/lib/bb");
+	assert_int_equal(k->misses, 3);
+	/* It has no table, so that is wanted, too. */
+	assert_ptr_equal(fr_unwind_objects_most_wanted(objects, now), k);
+	map(6, 30, 2, "/lib/bb"); /* another process: nothing was missed */
+	end_round();
+	assert_int_equal(k->misses, 3);
+}
+
 TEST(numbers_of_objects_are_used_again_when_no_process_has_them)
 {
 	/* One process at a time has one of many objects. */
@@ -447,6 +469,7 @@ TEST(numbers_of_objects_are_used_again_when_no_process_has_them)
 			reclaim();
 		assert_int_not_equal(process(5)->maps[0].object, FR_UNWIND_OBJECT_FAILED);
 	}
+	assert_true(shared->objects[process(5)->maps[0].object].stamp > 0);
 	/* One process has all of them. */
 	for (uint32_t i = 0; i < FR_UNWIND_MAPS_MAX - 10; i++)
 		map_build_id(6, 1000 + i, i);

@@ -251,6 +251,17 @@ TEST(rules_of_expressions_are_as_written)
 	assert_rules("plain.so", expected, FR_ARRAY_SIZE(expected));
 }
 
+TEST(registers_of_a_function_that_aligns_its_stack_are_found)
+{
+	static const struct expected expected[] = {
+		{"realigned", 0,
+			{FR_UNWIND_REALIGNED, 6, -8, -8, 0, {-24, FR_UNWIND_HERE, LOST, LOST, 0, 0}}},
+		{"realigned", 1, {FR_UNWIND_DEREFERENCE, 6, -8, -8, 0, {0, 0, -32, 0, 0, 0}}},
+	};
+
+	assert_rules("plain.so", expected, FR_ARRAY_SIZE(expected));
+}
+
 TEST(outermost_frame_and_gap_are_known)
 {
 	static const struct expected expected[] = {
@@ -299,6 +310,15 @@ TEST(entry_point_of_a_program_is_an_outermost_frame)
 	assert_int_equal(fr_pread_all(fd, &header, sizeof(header), 0), sizeof(header));
 	assert_int_equal(fr_unwind_table_read(fd, -1, &t), 0);
 	assert_int_equal(fr_unwind_table_find(&t, header.e_entry)->kind, FR_UNWIND_END);
+	fr_unwind_table_deinit(&t);
+}
+
+TEST(compiled_function_that_aligns_its_stack_has_its_own_kind_of_rule)
+{
+	struct fr_unwind_table t;
+
+	read_test_object("plain.so", &t);
+	assert_true(count_kind(&t, FR_UNWIND_REALIGNED) >= 2); /* aligns() and realigned() */
 	fr_unwind_table_deinit(&t);
 }
 

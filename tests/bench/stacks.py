@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Compares how whole the user stacks of ordinary programs are, and how much memory they take: by frame pointers, by DWARF (both
+by perf record), and by the tables of flightrecd. One program runs at a time, on an otherwise idle machine."""
+import sys
+import time
+from pathlib import Path
+
+import measure  # imported first, because it adds the folder of harness.py to sys.path
+import callchains
+import harness
+import programs
+
+HZ = 499
+SETTLE_S = 3  # until the recorder has made the tables of a program
+QUICK = ("python3", "sort", "redis", "short processes")
+SHORT_COMMS = {"sh", "head", "sort", "gzip", "wc"}  # of the program "short processes"
+
+
+def of_program(stacks, program, pids):
+    if program.comm is None:
+        return [s for s in stacks if s.comm in SHORT_COMMS]
+    return [s for s in stacks if s.pid in pids]
+
+
+def figures(path, program, since_ns, may_fail=False):
+    """Returns the figures of a file, which can have samples of other programs, too."""
+    stacks, pids = callchains.read(path, may_fail=may_fail), program.pids()
+    mine = of_program([s for s in stacks if s.ns > since_ns], program, pids)
+    return {**callchains.summary(mine), "file_bytes": path.stat().st_size / len(stacks) if stacks else None}
+
+
+def by_perf(directory, program, seconds, how):
+    """Records the processes of the program, or the whole machine for short processes."""
+    path = directory / f"perf.{how}"
+    pids = program.pids()
+    which = ("-p", ",".join(map(str, pids))) if pids else ("-a",)
+    harness.must("perf", "record", *which, "-q", "-B", "-e", "cpu-clock", "-F", HZ, "--call-graph", how, "-m", "8M", "-o",
+                 path, "--", "sleep", seconds)
+    return figures(path, program, 0, may_fail=True)
+
+
+def by_tables(work, args, program, seconds, how="unwind"):
+    options = ("-e", "cpu-clock", "-F", HZ, "--call-graph", how, "--no-compression", "-m", "8M")
+    with measure.recording(measure.Flightrec, work, args, *options) as recorder:
+        time.sleep(SETTLE_S)
+        begin = time.monotonic_ns()
+        time.sleep(seconds)
+        status = recorder.daemon.status()
+        path = recorder.daemon.dump_by_control()
+        result = figures(path, program, begin)
+        samples = sum(e["samples"] for e in status["events"])
+        result["ring_bytes"] = status["ring"]["used"] / samples if samples else None
+        recorder.stop()
+    return result
+
+
+def one(work, args, place, name, seconds):
+    """Returns {way: figures} of the program NAME, or None if it is not installed."""
+    print(name, file=sys.stderr, flush=True)
+    try:
+        program = programs.Running(name, place)
+    except FileNotFoundError:
+        return None
+    try:
+        time.sleep(1)
+        with measure.new_directory(work) as directory:
+            result = {"perf fp": by_perf(directory, program, seconds, "fp"),
+                      "perf dwarf": by_perf(directory, program, seconds, "dwarf"),
+                      "flightrecd fp": by_tables(work, args, program, seconds, "fp"),
+                      "flightrecd unwind": by_tables(work, args, program, seconds)}
+        assert program.is_running(), f"{name} has ended too early"
+    finally:
+        program.end()
+    return result
+
+
+def bench(work, args, names=None):
+    names = names or (QUICK if args.quick else programs.PROGRAMS)
+    with measure.new_directory(work) as directory:
+        place = programs.Workplace(Path(directory))
+        return {name: one(work, args, place, name, max(2, args.seconds)) for name in names}
+
+
+def worst(result):
+    """Returns the largest share of broken stacks by tables, of all programs that run for long."""
+    shares = [r["flightrecd unwind"]["broken_percent"] for name, r in result["stacks"].items() if r and name != "short processes"]
+    return max((s for s in shares if s is not None), default=None)
+
+
+TARGETS = [  # what is measured, limit, whether the limit is an upper limit, function that takes the value from the result
+    ("broken user stacks by tables, worst program, %", 1, True, worst),
+]
+COLUMNS = [("broken_percent", "broken", "{:.1f} %"), ("median_depth", "depth", "{:.0f}"), ("file_bytes", "file B", "{:,.0f}"),
+           ("ring_bytes", "ring B", "{:,.0f}")]
+
+
+def report(result):
+    ways = ["perf fp", "perf dwarf", "flightrecd fp", "flightrecd unwind"]
+    print(f"{'user stacks: broken, median depth,':36}" + "".join(f"{w:^34}" for w in ways))
+    print(f"{'bytes of a sample in file and ring':36}" + "".join(f"{title:>8}" for _ in ways for _, title, _ in COLUMNS))
+    for name, r in result["stacks"].items():
+        if r is None:
+            print(f"  {name:34}not installed")
+            continue
+        cells = [form.format(r[w][key]) if r[w].get(key) is not None else "–" for w in ways for key, _, form in COLUMNS]
+        print(f"  {name:34}" + "".join(f"{c:>8}" for c in cells))
+
+
+def main():
+    """Runs only this part: stacks.py --bin build/release/bin [PROGRAM...]"""
+    import argparse
+    import tempfile
+    p = argparse.ArgumentParser(description=main.__doc__)
+    p.add_argument("--bin", type=Path, default=Path("build/release/bin"))
+    p.add_argument("--seconds", type=float, default=3)
+    p.add_argument("--ring-mib", type=int, default=256)
+    p.add_argument("names", nargs="*")
+    args = p.parse_args()
+    args.quick = False
+    args.bin = args.bin.resolve()
+    measure.setup(args)
+    with tempfile.TemporaryDirectory(prefix="flightrec-stacks.") as work:
+        try:
+            report({"stacks": bench(Path(work), args, args.names)})
+        finally:
+            measure.end_all()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The event offcpu: how long tasks were off the CPU, in which state and with which stack, and who woke them. The loads know the
+truth: frtest-incident prints each time that a thread did not run."""
+import os
+import re
+import shutil
+from collections import Counter, defaultdict
+
+import pytest
+
+from harness import Daemon, must, program, quiet_config, run, start, start_load, until
+from offcpu import ms, samples_of, truths
+
+NEAR_MS = 1
+# A sandbox can hide what its own threads do: switches to other threads, and so the ends of some sleeps; and interrupts during
+# which they run, and so some wakings.
+SEEN = 0.95
+KNOWN_NS = 2_000_000_000  # the unwinder learns a new program and its maps in this time
+FINE = "offcpu/threshold=50us/"
+
+
+def incident(*args):
+    return truths(must(program("frtest-incident"), *args, timeout=300).out)
+
+
+def needs_bpf(log):
+    if "not permitted to load the BPF" in log:
+        pytest.skip("BPF programs are not permitted here")
+
+
+def by_tid(samples):
+    found = defaultdict(list)
+    for s in samples:
+        found[s.tid].append(s)
+    return found
+
+
+def during(samples, truth):
+    """The samples that begin and end in the time of TRUTH."""
+    return [s for s in samples if truth.from_ns <= s.ns - s.period and s.ns <= truth.to_ns]
+
+
+@pytest.fixture(scope="module")
+def sleeps(tmp_path_factory):
+    """Runs frtest-incident with a fine threshold. Returns (truths, sleeps, wakers)."""
+    directory = tmp_path_factory.mktemp("sleeps")
+    d = Daemon(directory / "d", "-e", FINE, "-M", "256M")
+    (directory / "d").mkdir()
+    d.start()
+    try:
+        known = incident("-n", 160, "-m", 4, "-f", directory / "data", "-c", max(os.sched_getaffinity(0)), "sleeps")
+        found = samples_of(d.dump_by_control())
+        assert not d.lost(), d.lost()
+    finally:
+        d.stop()
+        d.wait()
+    return known, *found
+
+
+KINDS = {"futex": ("S", "task"), "poll": ("S", "task"), "nanosleep": ("S", "hardirq"), "fsync": ("D", None), "preempted": ("R", None)}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_durations_states_and_stacks(sleeps, kind):
+    known, found, _ = sleeps
+    mine = by_tid(found)
+    state, context = KINDS[kind]
+    all_of_kind = [t for t in known if t.kind == kind]
+    assert len(all_of_kind) >= 20
+    seen = [(t, during(mine[t.tid], t)) for t in all_of_kind]
+    seen = [(t, inside) for t, inside in seen if any(s.fields["state"].rstrip("+") == state for s in inside)]
+    assert len(seen) >= SEEN * len(all_of_kind)
+    # The thread can also have been preempted before or after its sleep.
+    wrong = [(t, inside) for t, inside in seen if abs(sum(map(ms, inside)) - (t.to_ns - t.from_ns) / 1e6) > NEAR_MS + 0.1 * len(inside)]
+    assert len(wrong) <= (1 - SEEN) * len(seen), wrong[:3]
+    for t, inside in seen:
+        longest = max(inside, key=ms)
+        if kind == "fsync" and ms(longest) < 0.5:
+            continue  # the disk was fast, and the thread slept several times
+        assert longest.period == round(ms(longest) * 1e6)
+        assert abs(ms(longest, "blocked") + ms(longest, "runqueue") - ms(longest)) < 0.00001
+        sleep = max((s for s in inside if s.fields["state"].rstrip("+") == state), key=ms)
+        assert sleep.pid == t.pid and sleep.comm == "sleeper" and sleep.kernel
+        if context and sleep.fields["context"] != "unknown":
+            assert sleep.fields["context"] == context, sleep
+        if t.from_ns > known[0].from_ns + KNOWN_NS:
+            assert t.function in sleep.user, (t, sleep)
+
+
+@pytest.mark.parametrize("kind", ["futex", "poll"])
+def test_the_waker_is_right_each_time(sleeps, kind):
+    known, found, wakers = sleeps
+    mine, woken = by_tid(found), defaultdict(list)
+    for w in wakers:
+        woken[int(w.fields["woken_tid"])].append(w)
+    n = 0
+    for t in (t for t in known if t.kind == kind):
+        sleep = max((s for s in during(mine[t.tid], t) if s.fields["state"] == "S"), key=ms, default=None)
+        if not sleep or sleep.fields["context"] == "unknown":
+            continue
+        n += 1
+        assert int(sleep.fields["waker_tid"]) == t.waker_tid and int(sleep.fields["waker_pid"]) == t.pid
+        assert sleep.fields["waker_comm"] == "waker"
+        # The sample of the waker itself: at the time of the waking, with the same duration.
+        same = [w for w in woken[t.tid] if abs(float(w.fields["slept"]) - ms(sleep, "blocked")) < 1e-6 and t.from_ns < w.ns <= sleep.ns]
+        assert len(same) == 1 and same[0].tid == t.waker_tid and same[0].comm == "waker", (t, same)
+        assert same[0].fields["woken_comm"] == "sleeper" and same[0].kernel[0] == "try_to_wake_up"
+    assert n >= SEEN * len([t for t in known if t.kind == kind])
+
+
+def test_who_holds_the_mutex(recorder):
+    """The incident: with the default events and stock perf, the stack of the waker has the function that held the mutex."""
+    d = recorder()
+    needs_bpf(d.log())
+    known = incident("-n", 100, "-m", 40, "mutex")
+    found, wakers = samples_of(d.dump_by_control())
+    n = 0
+    for t in (t for t in known if t.from_ns > known[0].from_ns + KNOWN_NS):
+        long = [s for s in during(by_tid(found)[t.tid], t) if ms(s, "blocked") > 10]
+        assert len(long) < 2
+        n += len(long)
+        if not long:
+            continue
+        assert "serve_request" in long[0].user, (t, long)
+        assert int(long[0].fields["waker_tid"]) == t.waker_tid
+        by_waker = [w for w in wakers if int(w.fields["woken_tid"]) == t.tid and w.tid == t.waker_tid
+                    and t.from_ns < w.ns <= t.to_ns]
+        assert len(by_waker) == 1 and "rebuild_index" in by_waker[0].user, (t, by_waker)
+    assert n >= 0.4 * len(known)
+
+
+def test_nothing_below_the_threshold(recorder):
+    d = recorder("-e", "offcpu/threshold=20ms,name=slow/", "-e", "cpu-clock")
+    incident("-n", 5, "-m", 5, "-f", d.directory / "data", "sleeps")
+    incident("-n", 5, "-m", 40, "mutex")
+    dump = d.dump_by_control()
+    out = must("perf", "script", "-i", dump, "-F", "event,period,trace").out
+    periods = [int(m[1]) for m in re.finditer(r"^\s*(\d+)\s+(?:slow|slow-waker): ", out, re.M)]
+    assert len(periods) >= 10 and min(periods) >= 20_000_000
+
+
+def test_only_the_recorded_processes(recorder):
+    other = start_load("pingpong")
+    sleeper = start("sh", "-c", "while :; do sleep 0.02; done")
+    d = recorder("-e", "offcpu", "-p", sleeper.pid)
+    until("samples", lambda: d.event_status("flightrec:offcpu")["samples"] > 20)
+    found, _ = samples_of(d.dump_by_control())
+    names = Counter(s.comm for s in found)
+    assert set(names) <= {"sh", "sleep"} and names["sh"] and names["sleep"], names
+    assert sleeper.pid in {s.pid for s in found}
+    for p in (other, sleeper):
+        p.kill()
+        p.wait()
+
+
+def test_a_command(recorder):
+    """The recording of a command begins with its exec, and ends with the command."""
+    d = recorder("-e", "offcpu", command=("sh", "-c", "sleep 0.05; sleep 0.06"), armed=False)
+    assert d.wait() == 0
+    found, _ = samples_of(d.directory / "perf.data")
+    blocked = sorted(round(ms(s, "blocked")) for s in found if s.comm == "sleep" and ms(s, "blocked") > 45)
+    assert len(blocked) == 2 and 50 <= blocked[0] <= 55 and 60 <= blocked[1] <= 65, blocked
+
+
+def test_a_reload_records_each_sleep_once(recorder, tmp_path):
+    conf = tmp_path / "flightrecd.conf"
+    d = recorder("--config", quiet_config(conf, "[Recorder]\nEvents=offcpu\n"))
+    nap = tmp_path / "frtest-nap"  # a name that no other process has
+    nap.symlink_to(shutil.which("sleep"))
+    sleeper = start("sh", "-c", f"for i in 1 2 3 4 5 6 7 8 9 10 11 12; do {nap} 0.2; done")
+    for n in range(4):
+        quiet_config(conf, f"[Recorder]\nEvents=offcpu/max-stack={20 + n}/\n")
+        assert d.ctl("reload").code == 0
+    assert sleeper.wait() == 0
+    found, _ = samples_of(d.dump_by_control())
+    sleeps = [s for s in found if s.comm == "frtest-nap" and 199 < ms(s)]
+    assert len(sleeps) == 12 and len({s.tid for s in sleeps}) == 12, [(s.tid, ms(s)) for s in sleeps]
+
+
+def test_status_and_the_default(recorder):
+    d = recorder()
+    names = [e["name"] for e in d.status()["events"]]
+    assert names[1:3] == ["flightrec:offcpu", "flightrec:waker"], names
+    assert d.status()["frequency"]["off_cpu_threshold_ns"] == 1_000_000
+    d.stop()
+    assert d.wait() == 0
+    d = recorder("-e", "cpu-clock")
+    assert not [e["name"] for e in d.status()["events"] if "offcpu" in e["name"]]
+
+
+def test_without_the_capability(recorder):
+    """By default, the recorder then records the other events and says why. An explicit offcpu is an error."""
+    drop = ["setpriv", "--bounding-set", "-bpf,-sys_admin", "--inh-caps", "-bpf,-sys_admin", "--no-new-privs", "--reuid", "0"]
+    if run(*drop, "true").code:
+        pytest.skip("setpriv cannot drop capabilities here")
+    d = recorder(prefix=drop)
+    assert "waiting tasks are not recorded (OffCPU=): not permitted to load the BPF programs" in d.log(), d.log()
+    assert "flightrec:offcpu" not in [e["name"] for e in d.status()["events"]]
+    bad = run(*drop, program("flightrecd"), "-e", "offcpu", "-o", d.directory, "--socket", d.directory / "other")
+    assert bad.code != 0 and "CAP_BPF" in bad.err, bad.err

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Tracepoints through BPF programs: the records are those that perf would write. Each test records an event twice at once, by
+perf and by a program."""
+import os
+import socket
+from collections import Counter
+
+import pytest
+
+from harness import NO_LOSS, last_cpu, load, perf_clean, program, run, script_lines
+
+
+@pytest.fixture(autouse=True)
+def needs_btf():
+    if not os.path.exists("/sys/kernel/btf/vmlinux"):
+        pytest.skip("the kernel has no BTF")
+
+
+def twice(event, terms="", filter_text=None):
+    options = [x for way in ("perf", "bpf")
+               for x in ("-e", f"{event}/capture={way},name={way}{terms}/", *(("--filter", filter_text) if filter_text else ()))]
+    return [*NO_LOSS, *options, "-M", "64M"]
+
+
+def content(line, whose):
+    # perf does not know the pid of a thread that has ended, so the pid is compared only for threads that are known.
+    return (line.comm, line.pid, line.tid, line.cpu, line.trace) if whose else (line.cpu, line.trace)
+
+
+def both_ways(sample, of=None):
+    """Returns the content of the samples of both ways, in the order of time. OF chooses processes that have begun and ended while
+    both ways recorded. Without it, the first and the last samples of one way are left out if the other way cannot have them,
+    because the recorder enables and drains one way after the other."""
+    # perf does not record that it wakes a recorder.
+    lines = sorted((line for line in script_lines(sample) if (not of or of(line)) and "comm=fr-recorder" not in line.trace),
+                   key=lambda line: line.time)
+    ways = [[line for line in lines if line.event.startswith(way)] for way in ("perf", "bpf")]
+    if of or not all(ways):
+        return [[content(line, of) for line in way] for way in ways]
+    begin, end = max(way[0].time for way in ways), min(way[-1].time for way in ways)
+    return [[content(line, of) for line in way if begin <= line.time <= end] for way in ways]
+
+
+def difference(ways):
+    """Returns what only one of the ways has."""
+    counts = [Counter(way) for way in ways]
+    return list((counts[0] - counts[1]).elements()) + list((counts[1] - counts[0]).elements())
+
+
+def work(directory):
+    """Does a little of all that the tracepoints below see, and returns the pids of the processes that did it."""
+    pids = {load("syscalls", "-n", 2000)["pid"]}
+    load("spawn", "-n", 20, "-m", "10")
+    load("pingpong", "-t", "0.2")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        s.bind(("127.0.0.1", 0))
+        for _ in range(100):
+            s.sendto(b"x", s.getsockname())
+    with open(directory / "written", "wb") as f:
+        f.write(b"x" * (1 << 20))
+        os.fsync(f.fileno())
+    return pids
+
+
+@pytest.mark.parametrize("event", ["raw_syscalls:sys_enter", "raw_syscalls:sys_exit", "syscalls:sys_enter_write",
+                                   "syscalls:sys_enter_openat", "syscalls:sys_exit_openat", "syscalls:sys_enter_mmap"])
+def test_system_calls(recorder, tmp_path, event):
+    d = recorder(*twice(event))
+    pids = work(tmp_path)
+    by_perf, by_bpf = both_ways(d.dump_by_control(), lambda line: line.pid in pids)
+    assert by_perf == by_bpf and by_perf
+    assert sum(d.lost().values()) == 0
+
+
+@pytest.mark.parametrize("event", [
+    "sched:sched_switch", "sched:sched_waking", "sched:sched_wakeup", "sched:sched_process_exec", "sched:sched_migrate_task",
+    "task:task_newtask", "irq:softirq_raise", "irq:softirq_entry", "timer:timer_start", "timer:hrtimer_start",
+    "block:block_rq_issue", "block:block_bio_queue", "net:net_dev_queue", "net:netif_rx", "kmem:kmalloc", "kmem:mm_page_alloc"])
+def test_other_tracepoints(recorder, tmp_path, event):
+    d = recorder(*twice(event))
+    work(tmp_path)
+    ways = both_ways(d.dump_by_control())
+    apart = difference(ways)
+    assert min(map(len, ways)) >= 2
+    # The first and the last event of each CPU can be in one of the ways only.
+    assert len(apart) <= 2 * os.cpu_count() + sum(d.lost().values()), apart
+
+
+FILTERS = [
+    ("raw_syscalls:sys_enter", "id == {nr}"),
+    ("raw_syscalls:sys_enter", "id != {nr} && id < 100"),
+    ("raw_syscalls:sys_enter", "!(id == {nr} || id == 1)"),
+    ("raw_syscalls:sys_enter", "id >= 0x10 && (id <= 20 || id > 200)"),
+    ("raw_syscalls:sys_enter", 'comm == "frtest-syscalls" && CPU == {cpu}'),
+    ("raw_syscalls:sys_enter", 'comm ~ "frtest*" && id & 4'),
+    ("raw_syscalls:sys_exit", "ret < 0"),
+    ("raw_syscalls:sys_exit", "ret >= -2 && ret <= 3 && id != {nr}"),
+    ("sched:sched_switch", 'prev_comm ~ "frtest*" && next_prio > 100'),
+    ("sched:sched_switch", "prev_state == 1 || prev_state & 0x70"),
+    ("sched:sched_waking", 'comm != "frtest-pingpong"'),
+    ("sched:sched_waking", "pid > 0 && target_cpu != {cpu}"),
+    ("syscalls:sys_enter_write", "fd == 1"),
+    ("syscalls:sys_exit_openat", "ret > 0"),
+    ("kmem:kmalloc", "bytes_req > 64 && common_pid != 0"),
+]
+
+
+@pytest.mark.parametrize("event, text", FILTERS)
+def test_filter(recorder, tmp_path, event, text):
+    """The kernel's filter and ours let the same events pass."""
+    text = text.format(nr=load("syscalls", "-n", 1)["nr"], cpu=last_cpu())
+    d = recorder(*twice(event, filter_text=text))
+    work(tmp_path)
+    ways = both_ways(d.dump_by_control())
+    apart = difference(ways)
+    assert len(ways[0]) >= 2, "the filter lets nothing pass"
+    assert len(apart) <= 2 * os.cpu_count() + sum(d.lost().values()), apart
+
+
+@pytest.mark.parametrize("event", ["raw_syscalls:sys_exit", "sched:sched_waking", "syscalls:sys_enter_write", "kmem:kmalloc"])
+def test_call_chain(recorder, tmp_path, event):
+    """The call chain, which begins at the tracepoint, and the address of the sample are those of perf."""
+    d = recorder(*twice(event, terms=",call-graph=fp"))
+    pids = work(tmp_path)
+    out = perf_clean("script", "-i", d.dump_by_control(), "--pid", ",".join(map(str, pids)), "-F", "event,ip,sym")
+    ways = {"perf": Counter(), "bpf": Counter()}
+    for block in out.split("\n\n"):
+        lines = block.strip().splitlines()
+        if not lines or lines[0].split(":")[0].strip() not in ways:
+            continue
+        # With two recorders, perf's address is in the function that calls both of them.
+        frames = [f.split()[0] for f in lines[1:] if "__traceiter_" not in f]
+        ways[lines[0].split(":")[0].strip()][tuple(frames)] += 1
+    assert ways["perf"] == ways["bpf"] and ways["perf"]
+
+
+def test_what_no_program_can_record_is_refused(recorder, tmp_path):
+    for event, extra, words in [
+            ("sched:sched_switch/capture=bpf,overwrite/", (), ("overwrite",)),
+            ("sched:sched_switch/capture=bpf/", ("-p", os.getpid()), ("chosen processes",)),
+            ("raw_syscalls:sys_enter/capture=bpf/", ("--filter", 'comm ~ "*a*"'), ("pattern",)),
+            ("raw_syscalls:sys_enter/capture=bpf/", ("--filter", "nothing == 1"), ("does not accept", "fields of")),
+            ("raw_syscalls:sys_enter/capture=disk/", (), ("capture=bpf, capture=perf or capture=auto",)),
+            ("cpu-clock/capture=bpf/", (), ("not a tracepoint",))]:
+        r = run(program("flightrecd"), "-o", tmp_path, "--socket", tmp_path / "control", "-e", event, *extra)
+        assert r.code != 0 and all(w in r.err for w in words), f"{event}: {r.err}"
+
+
+def test_what_no_program_can_record_goes_through_perf(recorder):
+    d = recorder(*NO_LOSS, "-e", "raw_syscalls:sys_enter", "--filter", 'comm ~ "*test-sysc*"')
+    did = load("syscalls", "-n", 500)
+    calls = [line for line in script_lines(d.dump_by_control()) if line.tid == did["pid"]]
+    assert len(calls) >= 500
+
+
+def test_losses_are_counted(recorder):
+    """With a small ring, the samples that arrived and those that are counted as lost are all events."""
+    d = recorder("-m", "16K", "-e", "raw_syscalls:sys_enter/capture=bpf/", "--filter", "id == 110", "-M", "64M")
+    did = load("syscalls", "-n", 300000)
+    assert did["nr"] == 110
+    sample = d.dump_by_control()
+    status = d.event_status("raw_syscalls:sys_enter")
+    arrived = sum(1 for line in script_lines(sample) if line.tid == did["pid"])
+    lost = sum(d.lost().values())
+    assert lost > 0 and arrived + lost >= 300000, status
