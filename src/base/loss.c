@@ -24,7 +24,8 @@ static const struct {
 		"a dump could not be written and memory could not keep all of "
 		"it; make room on the disk"},
 	[FR_LOSS_RESTART] = {"restart",
-		"the recorder was restarted, and nothing was recorded until it ran again"},
+		"the recorder was restarted, and events whose samples do not come from BPF programs were not "
+		"recorded until it ran again"},
 	[FR_LOSS_CPU_CAME] = {"cpu-came",
 		"a CPU came online, or all CPUs after a suspend, and what ran there "
 		"before its events were open is missing"},

@@ -16,7 +16,8 @@ enum fr_loss {
 	FR_LOSS_SIDEBAND_QUEUE, /* the queue of the tracker was full; a scan follows */
 	FR_LOSS_AUXILIARY,	/* perf.data.auxiliary could not be written */
 	FR_LOSS_FAILED_DUMP,	/* a dump could not be written, and its samples could not be kept */
-	FR_LOSS_RESTART,	/* nothing was recorded between two instances; counts the restarts */
+	FR_LOSS_RESTART,	/* events whose samples the kernel makes were not recorded between two
+				   instances; counts the restarts */
 	FR_LOSS_CPU_CAME,	/* a CPU came online and was not recorded at once; counts the CPUs */
 	FR_LOSS_CGROUP_CAME,	/* the cgroup was made again and not recorded at once; counts how often */
 	FR_LOSS_FOREIGN_ID,	/* the kernel gave a sample the id of another recorder's event */

@@ -13,6 +13,8 @@ struct fr_bpf_event {
 	fr_u64 id;
 	fr_u32 flags;
 	fr_u32 max_stack; /* the most entries of a kernel stack and of a user stack */
+	fr_u32 cpu;	  /* for the next instance, which counts the samples of this CPU */
+	fr_u32 reserved;
 };
 enum {
 	FR_BPF_PERIOD = 1,	 /* samples have PERF_SAMPLE_PERIOD */
@@ -29,9 +31,22 @@ enum {
 /* A record consists of at most this number of 8-byte words. */
 #define FR_BPF_WORDS 512u
 
+/* The version of struct fr_bpf_shared, and of the rings. Another instance reads both (docs/design/96), which
+   can be another version of flightrecd. */
+#define FR_BPF_SHARED_VERSION 1u
+#define FR_BPF_SHARED_TRACEPOINTS 4096u
+
 struct fr_bpf_shared {
+	fr_u32 version;
+	fr_u32 n_events, n_tracepoints;
+	fr_u32 n_fds[8]; /* how many descriptors of each kind the next instance needs (capture/bpf_fds.h) */
+	/* The first ids of the tracepoints, in the order of struct fr_bpf_tracepoint. */
+	fr_u64 tracepoint_ids[FR_BPF_SHARED_TRACEPOINTS];
+	/* The recorder takes the samples of this capture from this time on; 0: it has not begun to. */
+	fr_u64 from_ns;
 	fr_u64 wakeup_bytes; /* wake the recorder when a ring has so many bytes */
 	struct fr_bpf_event events[FR_BPF_EVENTS_MAX];
 	fr_u64 lost[FR_BPF_EVENTS_MAX]; /* samples for which a ring had no room. Only one CPU counts in each.
 					 */
+	fr_u64 counted[FR_BPF_EVENTS_MAX]; /* the part of `lost` that the recorder has counted */
 };

@@ -31,7 +31,6 @@ struct fr_bpf_capture {
 	struct opened {
 		int link;
 		struct fr_counter_cell *cell;
-		uint64_t lost; /* how many losses were counted in the cell */
 	} * opened;
 	size_t n_opened;
 };
@@ -112,6 +111,7 @@ static int load_off_cpu(struct fr_bpf_capture *b, const struct fr_bpf_capture_co
 		.rings_fd = bpf_map__fd(b->programs->maps.fr_rings),
 		.shared_fd = bpf_map__fd(b->programs->maps.fr_bpf_shared),
 		.previous = c->previous ? c->previous->off_cpu : NULL,
+		.sleeps_fd = c->sleeps_fd,
 		.pids = c->pids,
 		.n_pids = c->n_pids,
 		.enable_on_exec = c->enable_on_exec,
@@ -156,6 +156,7 @@ int fr_bpf_capture_new(
 		fr_bpf_capture_free(b);
 		return explain(d, r);
 	}
+	b->shared->version = FR_BPF_SHARED_VERSION;
 	b->shared->wakeup_bytes = config->wakeup_bytes;
 	*ret = b;
 	return 0;
@@ -179,7 +180,7 @@ struct fr_bpf_capture *fr_bpf_capture_free(struct fr_bpf_capture *b)
 	return NULL;
 }
 
-static struct fr_bpf_event describe(const struct fr_event *e, uint64_t id)
+static struct fr_bpf_event describe(const struct fr_event *e, int cpu, uint64_t id)
 {
 	const struct perf_event_attr *a = &e->attr;
 	uint32_t flags = a->sample_type & PERF_SAMPLE_PERIOD ? FR_BPF_PERIOD : 0;
@@ -189,6 +190,7 @@ static struct fr_bpf_event describe(const struct fr_event *e, uint64_t id)
 			 (a->exclude_callchain_user ? 0 : FR_BPF_USER_STACK);
 	return (struct fr_bpf_event){
 		.id = id,
+		.cpu = (uint32_t)cpu,
 		.flags = flags,
 		.max_stack = a->sample_max_stack ? FR_MIN(a->sample_max_stack, FR_BPF_STACK_MAX)
 						 : FR_BPF_STACK_MAX,
@@ -201,7 +203,7 @@ static int fail_too_many(struct fr_diag *d)
 		"more than %u events on all CPUs with call-graph=unwind", FR_BPF_EVENTS_MAX);
 }
 
-int fr_bpf_capture_add(struct fr_bpf_capture *b, const struct fr_event *e, int fd, uint64_t id,
+int fr_bpf_capture_add(struct fr_bpf_capture *b, const struct fr_event *e, int fd, int cpu, uint64_t id,
 	struct fr_counter_cell *cell, struct fr_diag *d)
 {
 	const size_t i = b->n_opened;
@@ -210,12 +212,13 @@ int fr_bpf_capture_add(struct fr_bpf_capture *b, const struct fr_event *e, int f
 
 	if (i == FR_BPF_EVENTS_MAX)
 		return fail_too_many(d);
-	b->shared->events[i] = describe(e, id);
+	b->shared->events[i] = describe(e, cpu, id);
 	/* bpf_program__attach_perf_event_opts() would also enable the event. */
 	link = bpf_link_create(bpf_program__fd(b->programs->progs.sample), fd, BPF_PERF_EVENT, &opts);
 	if (link < 0)
 		return fr_fail_errno(d, -errno, NULL, "cannot attach a BPF program to %s", e->name);
-	b->opened[b->n_opened++] = (struct opened){link, cell, 0};
+	b->opened[b->n_opened++] = (struct opened){link, cell};
+	b->shared->n_events = (uint32_t)b->n_opened;
 	return 0;
 }
 
@@ -226,8 +229,9 @@ int fr_bpf_capture_add_off_cpu(struct fr_bpf_capture *b, const struct fr_event *
 
 	if (i == FR_BPF_EVENTS_MAX)
 		return fail_too_many(d);
-	b->shared->events[i] = describe(e, id);
-	b->opened[b->n_opened++] = (struct opened){-1, cell, 0};
+	b->shared->events[i] = describe(e, cpu, id);
+	b->opened[b->n_opened++] = (struct opened){-1, cell};
+	b->shared->n_events = (uint32_t)b->n_opened;
 	fr_off_cpu_set_index(b->off_cpu, e->off_cpu == FR_OFF_CPU_WAKER ? FR_WAKER_EVENT : FR_SLEEP_EVENT,
 		cpu, (uint32_t)i);
 	return 0;
@@ -268,10 +272,10 @@ static void count_lost(struct fr_bpf_capture *b)
 	for (size_t i = 0; i < b->n_opened; i++) {
 		const uint64_t lost = __atomic_load_n(&b->shared->lost[i], __ATOMIC_RELAXED);
 
-		if (lost == b->opened[i].lost)
+		if (lost == b->shared->counted[i])
 			continue;
-		fr_cell_add_lost(b->opened[i].cell, FR_LOSS_KERNEL_RING, lost - b->opened[i].lost);
-		b->opened[i].lost = lost;
+		fr_cell_add_lost(b->opened[i].cell, FR_LOSS_KERNEL_RING, lost - b->shared->counted[i]);
+		b->shared->counted[i] = lost;
 	}
 	if (b->off_cpu)
 		count_untracked(b);
@@ -286,4 +290,55 @@ size_t fr_bpf_capture_drain(struct fr_bpf_capture *b, struct fr_tally *t, struct
 		bytes += fr_bpf_ring_drain(&b->rings[i], t, owner, bounce, sink, ctx);
 	count_lost(b);
 	return bytes;
+}
+
+void fr_bpf_capture_begin(struct fr_bpf_capture *b, uint64_t since_ns)
+{
+	__atomic_store_n(&b->shared->from_ns, since_ns, __ATOMIC_RELEASE);
+}
+
+void fr_bpf_capture_forget_losses(struct fr_bpf_capture *b)
+{
+	for (size_t i = 0; i < b->n_opened; i++)
+		b->shared->counted[i] = __atomic_load_n(&b->shared->lost[i], __ATOMIC_RELAXED);
+}
+
+bool fr_bpf_capture_has_begun(const struct fr_bpf_capture *b)
+{
+	return b->shared->from_ns != 0;
+}
+
+static int add_off_cpu_fds(const struct fr_bpf_capture *b, struct fr_bpf_fds *f)
+{
+	int links[FR_OFF_CPU_LINKS_MAX], sleeps, r;
+	size_t n;
+
+	if (!b->off_cpu)
+		return 0;
+	n = fr_off_cpu_fds(b->off_cpu, links, &sleeps);
+	r = fr_bpf_fds_add(f, FR_BPF_FD_SLEEPS, sleeps);
+	for (size_t i = 0; r == 0 && i < n; i++)
+		r = fr_bpf_fds_add(f, FR_BPF_FD_LINK, links[i]);
+	return r;
+}
+
+int fr_bpf_capture_fds(const struct fr_bpf_capture *b, struct fr_bpf_fds *f)
+{
+	int guards[FR_UNWINDER_LINKS_MAX];
+	const size_t n_guards = fr_unwinder_links(b->unwinder, guards);
+	int r = fr_bpf_fds_add(f, FR_BPF_FD_SHARED, bpf_map__fd(b->programs->maps.fr_bpf_shared));
+
+	for (size_t i = 0; r == 0 && i < b->n_rings; i++)
+		r = fr_bpf_fds_add(f, FR_BPF_FD_RING, b->rings[i].fd);
+	for (size_t i = 0; r == 0 && i < b->n_opened; i++)
+		if (b->opened[i].link >= 0)
+			r = fr_bpf_fds_add(f, FR_BPF_FD_LINK, b->opened[i].link);
+	for (size_t i = 0; r == 0 && i < n_guards; i++)
+		r = fr_bpf_fds_add(f, FR_BPF_FD_GUARD, guards[i]);
+	return r == 0 ? add_off_cpu_fds(b, f) : r;
+}
+
+struct fr_bpf_shared *fr_bpf_capture_shared(struct fr_bpf_capture *b)
+{
+	return b->shared;
 }

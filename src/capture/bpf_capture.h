@@ -6,6 +6,7 @@
  * each sampled CPU, and one link for each opened event. Private to this folder.
  */
 
+#include "capture/bpf_fds.h"
 #include "capture/bpf_ring.h"
 #include "base/diag.h"
 #include "capture/event.h"
@@ -25,6 +26,7 @@ struct fr_bpf_capture_config {
 	size_t n_pids;
 	bool enable_on_exec;
 	int cgroup_fd;
+	int sleeps_fd;			       /* see struct fr_capture_config */
 	const struct fr_bpf_capture *previous; /* a capture whose sleeps are still to be recorded; or NULL */
 	const int *cpus;		       /* the CPUs that get a ring */
 	size_t n_cpus;
@@ -41,9 +43,9 @@ struct fr_bpf_capture *fr_bpf_capture_free(struct fr_bpf_capture *b);
    Returns 0 or a negative errno. */
 int fr_bpf_capture_share_maps(const struct fr_bpf_capture *b, struct bpf_object *object);
 
-/* Lets the program make the samples of the event E, which is open as FD with the id ID, and whose losses CELL
-   counts. Returns 0; or a negative errno, with a message in D. */
-int fr_bpf_capture_add(struct fr_bpf_capture *b, const struct fr_event *e, int fd, uint64_t id,
+/* Lets the program make the samples of the event E on CPU, which is open as FD with the id ID, and whose
+   losses CELL counts. Returns 0; or a negative errno, with a message in D. */
+int fr_bpf_capture_add(struct fr_bpf_capture *b, const struct fr_event *e, int fd, int cpu, uint64_t id,
 	struct fr_counter_cell *cell, struct fr_diag *d);
 
 /* Does the same for an event of offcpu on CPU. */
@@ -59,3 +61,12 @@ void fr_bpf_capture_set_threshold(struct fr_bpf_capture *b, uint64_t ns);
    bytes. Recorder thread. */
 size_t fr_bpf_capture_drain(struct fr_bpf_capture *b, struct fr_tally *t, struct fr_counter_cell *owner,
 	uint8_t *bounce, fr_run_fn sink, void *ctx);
+
+/* Notes, for the next instance, that the samples of B count from SINCE_NS on. */
+void fr_bpf_capture_begin(struct fr_bpf_capture *b, uint64_t since_ns);
+/* Does not count the losses so far. */
+void fr_bpf_capture_forget_losses(struct fr_bpf_capture *b);
+bool fr_bpf_capture_has_begun(const struct fr_bpf_capture *b);
+/* Appends the descriptors of B to F: see fr_capture_bpf_fds(). Returns 0 or -ENOMEM. */
+int fr_bpf_capture_fds(const struct fr_bpf_capture *b, struct fr_bpf_fds *f);
+struct fr_bpf_shared *fr_bpf_capture_shared(struct fr_bpf_capture *b);

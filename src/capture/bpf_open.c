@@ -93,6 +93,7 @@ static int open_rings(struct fr_capture *c, const struct fr_capture_config *conf
 		.enable_on_exec = c->enable_on_exec,
 		.cgroup_fd = t->cgroup_fd,
 		.previous = config->previous ? config->previous->bpf : NULL,
+		.sleeps_fd = config->sleeps_fd,
 	};
 	bool is_needed = false;
 

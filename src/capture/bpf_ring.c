@@ -6,32 +6,59 @@
  */
 #include "capture/bpf_ring.h"
 #include "base/cleanup.h"
+#include "perfdata/record.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #define HEADER_BYTES 8u
 
-int fr_bpf_ring_new(struct fr_bpf_ring *r, size_t bytes)
+static int map(struct fr_bpf_ring *r)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	void *consumer, *producer;
 
-	*r = (struct fr_bpf_ring){.fd = -1, .size = bytes};
-	r->fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "fr_ring", 0, 0, (__u32)bytes, NULL);
-	if (r->fd < 0)
-		return -errno;
 	consumer = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
 	if (consumer == MAP_FAILED)
 		return -errno;
 	r->consumer_page = consumer;
-	producer = mmap(NULL, page + 2 * bytes, PROT_READ, MAP_SHARED, r->fd, (off_t)page);
+	producer = mmap(NULL, page + 2 * r->size, PROT_READ, MAP_SHARED, r->fd, (off_t)page);
 	if (producer == MAP_FAILED)
 		return -errno;
 	r->producer_page = producer;
 	return 0;
+}
+
+int fr_bpf_ring_new(struct fr_bpf_ring *r, size_t bytes)
+{
+	*r = (struct fr_bpf_ring){.fd = -1, .size = bytes};
+	r->fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "fr_ring", 0, 0, (__u32)bytes, NULL);
+	return r->fd < 0 ? -errno : map(r);
+}
+
+int fr_bpf_ring_adopt(struct fr_bpf_ring *r, int fd)
+{
+	struct bpf_map_info info = {0};
+	__u32 len = sizeof(info);
+	int code;
+
+	*r = (struct fr_bpf_ring){.fd = -1};
+	if (bpf_obj_get_info_by_fd(fd, &info, &len) < 0 || info.type != BPF_MAP_TYPE_RINGBUF)
+		return -EBADMSG;
+	r->size = info.max_entries;
+	r->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	code = r->fd < 0 ? -errno : map(r);
+	if (code < 0)
+		fr_bpf_ring_free(r);
+	return code;
+}
+
+uint64_t fr_bpf_ring_consumed(const struct fr_bpf_ring *r)
+{
+	return *(const uint64_t *)r->consumer_page;
 }
 
 void fr_bpf_ring_free(struct fr_bpf_ring *r)
@@ -44,6 +71,12 @@ void fr_bpf_ring_free(struct fr_bpf_ring *r)
 		munmap(r->producer_page, page + 2 * r->size);
 	fr_closep(&r->fd);
 	*r = (struct fr_bpf_ring){.fd = -1};
+}
+
+static bool is_wanted(const struct fr_bpf_ring *r, uint64_t at, const uint8_t *record, size_t len)
+{
+	return !r->wants || len < sizeof(struct fr_sample) ||
+	       r->wants(r, at, (const struct perf_event_header *)record);
 }
 
 /* Copies whole records from position *AT up to END to BOUNCE, at most MAX bytes, and moves *AT. Returns the
@@ -63,7 +96,7 @@ static size_t copy_records(
 			*end = *at;
 			break;
 		}
-		if (!(head & BPF_RINGBUF_DISCARD_BIT)) {
+		if (!(head & BPF_RINGBUF_DISCARD_BIT) && is_wanted(r, *at, p + HEADER_BYTES, len)) {
 			if (len > max - n)
 				break;
 			memcpy(bounce + n, p + HEADER_BYTES, len);

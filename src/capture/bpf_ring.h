@@ -9,12 +9,20 @@
 struct fr_bpf_ring {
 	int fd; /* the map */
 	size_t size;
+	/* Returns whether the record H, which is at the position AT of the ring, is taken. NULL: all are. */
+	bool (*wants)(const struct fr_bpf_ring *r, uint64_t at, const struct perf_event_header *h);
+	const void *ctx;     /* of wants() */
 	void *consumer_page; /* we write the position up to which we have read */
 	void *producer_page; /* the kernel's position; the data follow, mapped twice in succession */
 };
 
 /* Makes and maps a ring of BYTES bytes, a power of two and at least a page. Returns 0 or a negative errno. */
 int fr_bpf_ring_new(struct fr_bpf_ring *r, size_t bytes);
+/* Maps the existing ring FD, and duplicates the descriptor. Returns 0; -EBADMSG if FD is not a ring; or
+   another negative errno. */
+int fr_bpf_ring_adopt(struct fr_bpf_ring *r, int fd);
+/* Returns the position up to which the ring has been read. */
+uint64_t fr_bpf_ring_consumed(const struct fr_bpf_ring *r);
 void fr_bpf_ring_free(struct fr_bpf_ring *r);
 
 /* Does the same as fr_ring_drain(). The samples are copied to BOUNCE, because a header of the ring is between

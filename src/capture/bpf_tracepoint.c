@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/units.h"
+#include "bpf/capture.h"
 
 #include "capture-tracepoint.skel.h"
 
@@ -23,9 +24,8 @@
 #include <sys/mman.h>
 
 /* Our ids are far away from the kernel's, which begin with 1, but each contains an id of the kernel, so it is
-   never used again. The lowest bits are the number of the CPU. */
+   never used again. */
 #define ID_BASE (0xf2ULL << 56)
-#define ID_CPU_BITS 13
 #define MISSES_PERIOD_NS (FR_NSEC_PER_SEC / 10)
 
 struct instance {
@@ -42,9 +42,10 @@ struct fr_bpf_tracepoints {
 	size_t n_instances, n_possible;
 	int table_fd, lost_fd;
 	struct fr_bpf_tracepoint *table; /* mapped; [n] */
-	uint64_t *lost;			 /* mapped; [n * n_possible] */
-	uint64_t *counted;		 /* the part of `lost` that the cells have */
-	uint64_t misses_ns;		 /* when the misses of the programs were counted */
+	/* Mapped, [n * n_possible] each, one behind the other: the next instance needs both. */
+	uint64_t *lost;
+	uint64_t *counted;  /* the part of `lost` that the cells have */
+	uint64_t misses_ns; /* when the misses of the programs were counted */
 };
 
 static size_t round_to_pages(size_t bytes)
@@ -216,7 +217,7 @@ static int open_holder(struct fr_bpf_tracepoints *b, struct fr_bpf_plan *p, stru
 		return fr_explain_open(d, p->holder, e, b->config.cpus[0], -1);
 	if (ioctl(p->holder, PERF_EVENT_IOC_ID, &id) < 0)
 		return fr_fail_errno(d, -errno, NULL, "cannot read the id of %s", e->name);
-	p->entry.first_id = ID_BASE | id << ID_CPU_BITS;
+	p->entry.first_id = ID_BASE | id << FR_BPF_ID_CPU_BITS;
 	return 0;
 }
 
@@ -266,8 +267,7 @@ static int open_all(struct fr_bpf_tracepoints *b, const struct fr_bpf_capture *c
 	int r = 0;
 
 	b->instances = calloc(n_instances, sizeof(*b->instances));
-	b->counted = calloc(b->n * b->n_possible, sizeof(*b->counted));
-	if (!b->instances || !b->counted)
+	if (!b->instances)
 		return -ENOMEM;
 	for (size_t i = 0; r == 0 && i < b->n; i++)
 		r = open_holder(b, &b->plans[i], d);
@@ -275,9 +275,10 @@ static int open_all(struct fr_bpf_tracepoints *b, const struct fr_bpf_capture *c
 		return r;
 	find_probe_code(b);
 	b->table = make_array("fr_tracepoints", sizeof(*b->table), b->n, &b->table_fd);
-	b->lost = make_array("fr_tp_lost", sizeof(*b->lost), b->n * b->n_possible, &b->lost_fd);
+	b->lost = make_array("fr_tp_lost", sizeof(*b->lost), 2 * b->n * b->n_possible, &b->lost_fd);
 	if (!b->table || !b->lost)
 		return fr_fail_errno(d, -errno, NULL, "cannot make the BPF maps of tracepoints");
+	b->counted = b->lost + b->n * b->n_possible;
 	for (size_t i = 0; i < b->n; i++)
 		b->table[i] = b->plans[i].entry;
 	for (size_t i = 0; r == 0 && i < n_instances; i++)
@@ -329,11 +330,10 @@ struct fr_bpf_tracepoints *fr_bpf_tracepoints_free(struct fr_bpf_tracepoints *b)
 	if (b->table)
 		munmap(b->table, round_to_pages(b->n * sizeof(*b->table)));
 	if (b->lost)
-		munmap(b->lost, round_to_pages(b->n * b->n_possible * sizeof(*b->lost)));
+		munmap(b->lost, round_to_pages(2 * b->n * b->n_possible * sizeof(*b->lost)));
 	fr_closep(&b->table_fd);
 	fr_closep(&b->lost_fd);
 	free(b->instances);
-	free(b->counted);
 	free(b->plans);
 	free(b);
 	return NULL;
@@ -348,6 +348,24 @@ int fr_bpf_tracepoints_foreach_id(const struct fr_bpf_tracepoints *b, fr_bpf_id_
 			r = fn(ctx, b->plans[i].entry.first_id + (unsigned)b->config.cpus[k],
 				b->plans[i].event, (uint32_t)k);
 	return r < 0 ? r : 0;
+}
+
+int fr_bpf_tracepoints_fds(
+	const struct fr_bpf_tracepoints *b, struct fr_bpf_shared *shared, struct fr_bpf_fds *f)
+{
+	int r = b ? fr_bpf_fds_add(f, FR_BPF_FD_LOST, b->lost_fd) : 0;
+
+	for (size_t i = 0; b && r == 0 && i < b->n_instances; i++)
+		for (unsigned k = 0; r == 0 && k < FR_ARRAY_SIZE(b->instances[i].links); k++)
+			if (b->instances[i].links[k] > 0)
+				r = fr_bpf_fds_add(f, FR_BPF_FD_LINK, b->instances[i].links[k]);
+	for (size_t i = 0; b && r == 0 && i < b->n; i++) {
+		if (b->plans[i].link >= 0)
+			r = fr_bpf_fds_add(f, FR_BPF_FD_LINK, b->plans[i].link);
+		shared->tracepoint_ids[i] = b->plans[i].entry.first_id;
+	}
+	shared->n_tracepoints = b ? (uint32_t)b->n : 0;
+	return r;
 }
 
 int fr_bpf_tracepoints_exclude(struct fr_bpf_tracepoints *b, const pid_t *tids, size_t n)
@@ -385,6 +403,12 @@ static void count_misses(struct fr_bpf_tracepoints *b)
 				info.recursion_misses - in->missed[k]);
 			in->missed[k] = info.recursion_misses;
 		}
+}
+
+void fr_bpf_tracepoints_forget_losses(struct fr_bpf_tracepoints *b)
+{
+	for (size_t i = 0; b && i < b->n * b->n_possible; i++)
+		b->counted[i] = __atomic_load_n(&b->lost[i], __ATOMIC_RELAXED);
 }
 
 void fr_bpf_tracepoints_count_lost(struct fr_bpf_tracepoints *b)

@@ -8,6 +8,7 @@
 
 #include "base/diag.h"
 #include "bpf/tracepoint.h"
+#include "capture/bpf_fds.h"
 #include "capture/config.h"
 #include "capture/ring.h"
 #include "capture/target.h"
@@ -54,8 +55,18 @@ struct fr_bpf_tracepoints *fr_bpf_tracepoints_free(struct fr_bpf_tracepoints *b)
 typedef int (*fr_bpf_id_fn)(void *ctx, uint64_t id, uint32_t event, uint32_t cpu_index);
 int fr_bpf_tracepoints_foreach_id(const struct fr_bpf_tracepoints *b, fr_bpf_id_fn fn, void *ctx);
 
+/* Appends the links, and the map with the losses, to F. Writes the first ids to SHARED. Returns 0 or -ENOMEM.
+ */
+struct fr_bpf_shared;
+int fr_bpf_tracepoints_fds(
+	const struct fr_bpf_tracepoints *b, struct fr_bpf_shared *shared, struct fr_bpf_fds *f);
+/* The lowest bits of the id of such a tracepoint are the number of the CPU. */
+#define FR_BPF_ID_CPU_BITS 13
+
 /* Makes no records of the N threads TIDS of this process. Returns 0, or -E2BIG if there are too many. */
 int fr_bpf_tracepoints_exclude(struct fr_bpf_tracepoints *b, const pid_t *tids, size_t n);
 void fr_bpf_tracepoints_enable(struct fr_bpf_tracepoints *b, bool enable);
+/* Does not count the losses so far. */
+void fr_bpf_tracepoints_forget_losses(struct fr_bpf_tracepoints *b);
 /* Counts the losses. At most ten times a second, makes a system call for each program. Recorder thread. */
 void fr_bpf_tracepoints_count_lost(struct fr_bpf_tracepoints *b);

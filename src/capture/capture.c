@@ -145,8 +145,8 @@ static int add_open_event(struct fr_capture *c, int fd, size_t event, size_t cpu
 		return fr_bpf_capture_add_off_cpu(c->bpf, &c->events[event], c->cpus[cpu_index], o->id,
 			&c->cells[event * c->n_cpus + cpu_index], d);
 	if (c->events[event].unwind)
-		return fr_bpf_capture_add(
-			c->bpf, &c->events[event], fd, o->id, &c->cells[event * c->n_cpus + cpu_index], d);
+		return fr_bpf_capture_add(c->bpf, &c->events[event], fd, c->cpus[cpu_index], o->id,
+			&c->cells[event * c->n_cpus + cpu_index], d);
 	return join_ring(c, o, d);
 }
 
@@ -310,7 +310,7 @@ static int allocate_buffers(struct fr_capture *c, struct fr_target *t)
 	c->n_sampled = t->n_cpus;
 	raise_nofile(c->n_events * per_event + FDS_SPARE);
 	c->open = calloc(c->n_events * per_event, sizeof(*c->open));
-	c->cells = calloc(c->n_events * c->n_cpus, sizeof(*c->cells));
+	c->cells = calloc(c->n_events * c->n_cpus + 1, sizeof(*c->cells));
 	c->bounce = malloc(FR_RUN_MAX);
 	if (!c->open || !c->cells || !c->bounce)
 		return -ENOMEM;
@@ -417,6 +417,7 @@ struct fr_capture *fr_capture_free(struct fr_capture *c)
 			fr_ring_unmap(&c->rings[kind][i]);
 		free(c->rings[kind]);
 	}
+	fr_bpf_adopted_free(c->adopted);
 	fr_bpf_tracepoints_free(c->tracepoints);
 	fr_bpf_capture_free(c->bpf);
 	for (size_t i = 0; i < c->n_open; i++)

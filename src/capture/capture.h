@@ -67,6 +67,7 @@ enum fr_capture_part {
 };
 /* Returns 0; or a negative errno, with a message in D. */
 int fr_capture_enable(struct fr_capture *c, enum fr_capture_part part, struct fr_diag *d);
+/* Disables all events. See fr_capture_leave(), too. */
 void fr_capture_disable(struct fr_capture *c);
 
 /* Returns the configured frequency, in samples a second, of the first event that has a frequency; 0 if no

@@ -3,6 +3,7 @@
 
 /* Declarations that the files for opening, filters and counters share. Private to this folder. */
 
+#include "capture/bpf_adopted.h"
 #include "capture/bpf_capture.h"
 #include "capture/bpf_tracepoint.h"
 #include "capture/capture.h"
@@ -56,12 +57,14 @@ struct fr_capture {
 	size_t ring_bytes[_FR_RING_MAX];
 	struct fr_bpf_capture *bpf; /* makes the samples of events with `unwind`; NULL: there are none */
 	struct fr_bpf_tracepoints
-		*tracepoints;	 /* makes the samples of events with `bpf`; NULL: there are none */
-	struct fr_aux_view *aux; /* of all AUX events */
+		*tracepoints;		/* makes the samples of events with `bpf`; NULL: there are none */
+	struct fr_bpf_adopted *adopted; /* the rings of the previous instance; NULL: there are none */
+	struct fr_aux_view *aux;	/* of all AUX events */
 	size_t n_aux, aux_bytes;
 	const struct fr_capture *previous; /* only during fr_capture_open() */
 	struct fr_id_table ids;
-	struct fr_counter_cell *cells; /* [event * n_cpus + cpu] */
+	/* [event * n_cpus + cpu]; and one more, for events and CPUs that only the previous instance had. */
+	struct fr_counter_cell *cells;
 	struct fr_counter_cell unknown;
 	struct fr_counter *inherited; /* counts of earlier captures, in the order of CELLS; NULL: none */
 	int epoll_fd;
@@ -72,6 +75,7 @@ struct fr_capture {
 	unsigned divisor;   /* the current frequencies are the configured frequencies divided
 			       by this number */
 	bool has_overwrite, system_wide, enable_on_exec, filters_set;
+	bool lives_on; /* see fr_capture_set_lives_on() */
 };
 
 /* bpf_open.c: makes the BPF rings, and opens the tracepoints that BPF programs record, if there are such

@@ -30,4 +30,7 @@ struct fr_capture_config {
 	/* The capture that the new one replaces, or NULL. If an AUX event stays the same, the new capture
 	   shares its areas. */
 	const struct fr_capture *previous;
+	/* FR_BPF_FD_SLEEPS of the previous instance, so that the event offcpu also gets the sleeps that have
+	   begun before the start; -1: there is none. */
+	int sleeps_fd;
 };

@@ -104,14 +104,31 @@ static int reuse(struct bpf_map *map, int fd)
 	return r < 0 ? r : 0;
 }
 
-static int set_sleeps(struct sleep *p, const struct fr_off_cpu *previous)
+/* Returns the table of sleeps that the programs share with other ones; -1: there is none, or that of the
+   previous instance is of another version. */
+static int find_sleeps(const struct fr_off_cpu_config *c)
 {
+	struct bpf_map_info info = {0};
+	__u32 len = sizeof(info);
+
+	if (c->previous)
+		return bpf_map__fd(c->previous->programs->maps.sleeps);
+	if (c->sleeps_fd < 0 || bpf_obj_get_info_by_fd(c->sleeps_fd, &info, &len) < 0 ||
+		info.type != BPF_MAP_TYPE_ARRAY || info.value_size != sizeof(struct fr_sleep) ||
+		info.max_entries & (info.max_entries - 1))
+		return -1;
+	return c->sleeps_fd;
+}
+
+static int set_sleeps(struct sleep *p, const struct fr_off_cpu_config *c)
+{
+	const int fd = find_sleeps(c);
 	uint32_t slots;
 	int r;
 
-	if (previous) {
-		slots = bpf_map__max_entries(previous->programs->maps.sleeps);
-		r = reuse(p->maps.sleeps, bpf_map__fd(previous->programs->maps.sleeps));
+	if (fd >= 0) {
+		r = reuse(p->maps.sleeps, fd);
+		slots = bpf_map__max_entries(p->maps.sleeps);
 	} else {
 		slots = choose_slots();
 		r = bpf_map__set_max_entries(p->maps.sleeps, slots);
@@ -134,7 +151,7 @@ static int set_up(struct sleep *p, const struct fr_off_cpu_config *c)
 	bpf_program__set_autoload(p->progs.sched_process_fork, by_pid);
 	bpf_program__set_autoload(p->progs.sched_process_free, by_pid);
 	bpf_program__set_autoload(p->progs.sched_process_exec, by_pid && c->enable_on_exec);
-	r = set_sleeps(p, c->previous);
+	r = set_sleeps(p, c);
 	if (r == 0)
 		r = reuse(p->maps.fr_rings, c->rings_fd);
 	if (r == 0)
@@ -243,6 +260,21 @@ void fr_off_cpu_disable(struct fr_off_cpu *o)
 void fr_off_cpu_set_threshold(struct fr_off_cpu *o, uint64_t ns)
 {
 	__atomic_store_n(&o->programs->bss->threshold_ns, ns, __ATOMIC_RELAXED);
+}
+
+size_t fr_off_cpu_fds(const struct fr_off_cpu *o, int ret[static FR_OFF_CPU_LINKS_MAX], int *ret_sleeps)
+{
+	struct bpf_link *const links[FR_OFF_CPU_LINKS_MAX] = {o->programs->links.sched_switch,
+		o->programs->links.irq_work_entry, o->programs->links.sched_waking,
+		o->programs->links.sched_process_fork, o->programs->links.sched_process_free,
+		o->programs->links.sched_process_exec};
+	size_t n = 0;
+
+	for (size_t i = 0; i < FR_OFF_CPU_LINKS_MAX; i++)
+		if (links[i])
+			ret[n++] = bpf_link__fd(links[i]);
+	*ret_sleeps = bpf_map__fd(o->programs->maps.sleeps);
+	return n;
 }
 
 uint64_t fr_off_cpu_untracked(const struct fr_off_cpu *o)

@@ -21,6 +21,7 @@ struct fr_off_cpu_config {
 	const struct fr_unwinder *unwinder; /* NULL: user stacks by frame pointers */
 	int rings_fd, shared_fd;	    /* the maps fr_rings and fr_bpf_shared of the capture */
 	const struct fr_off_cpu *previous;  /* shares its table of sleeps; NULL: there is none */
+	int sleeps_fd;			    /* the same, of the previous instance; -1: there is none */
 	const pid_t *pids;		    /* the processes; they and their later children are recorded */
 	size_t n_pids;			    /* 0: all */
 	bool enable_on_exec;		    /* begin when one of `pids` calls exec */
@@ -42,6 +43,10 @@ void fr_off_cpu_set_index(struct fr_off_cpu *o, unsigned which, int cpu, uint32_
 void fr_off_cpu_enable(struct fr_off_cpu *o);
 void fr_off_cpu_disable(struct fr_off_cpu *o);
 void fr_off_cpu_set_threshold(struct fr_off_cpu *o, uint64_t ns);
+/* Sets RET to the links of the programs, and *RET_SLEEPS to the table of sleeps; all stay O's. Returns the
+   number of links. */
+#define FR_OFF_CPU_LINKS_MAX 6
+size_t fr_off_cpu_fds(const struct fr_off_cpu *o, int ret[static FR_OFF_CPU_LINKS_MAX], int *ret_sleeps);
 /* Returns the number of times that a task stopped running and the table of sleeps had no room for it, or that
    a new process was not recorded because there were too many. */
 uint64_t fr_off_cpu_untracked(const struct fr_off_cpu *o);

@@ -24,6 +24,10 @@ struct fr_capture_ops {
 	/* Records of a ring that is shared with the capture that this capture replaces, or that replaces this
 	   one (AUX areas). None of them comes twice. */
 	void (*shared)(void *ctx, const struct fr_run *run);
+	/* Samples from the BPF rings of this capture, and from those of the previous instance
+	   (fr_capture_adopt()). NULL: `samples` gets them. */
+	void (*bpf)(void *ctx, const struct fr_run *run);
+	void (*adopted)(void *ctx, const struct fr_run *run);
 	void *ctx;
 	size_t samples_max; /* most bytes in a run of samples from a ring that is not overwritable; 0:
 			       FR_RUN_MAX */

@@ -91,17 +91,6 @@ int fr_capture_enable(struct fr_capture *c, enum fr_capture_part part, struct fr
 	return enable_aux(c, d);
 }
 
-void fr_capture_disable(struct fr_capture *c)
-{
-	fr_bpf_capture_disable(c->bpf);
-	fr_bpf_tracepoints_enable(c->tracepoints, false);
-	for (size_t i = c->n_open; i--;)
-		(void)ioctl(c->open[i].fd, PERF_EVENT_IOC_DISABLE, 0);
-	for (size_t i = 0; i < c->n_aux; i++)
-		if (!fr_aux_area_is_shared(c->aux[i].area))
-			fr_aux_area_disable(c->aux[i].area);
-}
-
 uint64_t fr_capture_frequency(const struct fr_capture *c)
 {
 	for (size_t e = 0; e < c->n_events; e++)
@@ -222,14 +211,31 @@ static size_t drain_aux(struct fr_capture *c, const struct fr_capture_ops *ops)
 	return bytes;
 }
 
+/* While there are adopted rings, the samples of this capture count only from fr_capture_begin() on. */
 static size_t drain_bpf(struct fr_capture *c, const struct fr_capture_ops *ops)
 {
 	struct fr_tally t = make_tally(c, FR_RING_FORWARD);
 
+	if (!c->bpf || (c->adopted && !fr_bpf_capture_has_begun(c->bpf)))
+		return 0;
 	t.run_max = ops->samples_max;
 	if (c->tracepoints)
 		fr_bpf_tracepoints_count_lost(c->tracepoints);
-	return c->bpf ? fr_bpf_capture_drain(c->bpf, &t, &c->unknown, c->bounce, ops->samples, ops->ctx) : 0;
+	return fr_bpf_capture_drain(
+		c->bpf, &t, &c->unknown, c->bounce, ops->bpf ? ops->bpf : ops->samples, ops->ctx);
+}
+
+static size_t drain_adopted(struct fr_capture *c, const struct fr_capture_ops *ops)
+{
+	struct fr_tally t = make_tally(c, FR_RING_FORWARD);
+
+	if (!c->adopted)
+		return 0;
+	t.ids = fr_bpf_adopted_ids(c->adopted);
+	t.only_known = false;
+	t.run_max = ops->samples_max;
+	return fr_bpf_adopted_drain(
+		c->adopted, &t, &c->unknown, c->bounce, ops->adopted ? ops->adopted : ops->samples, ops->ctx);
 }
 
 size_t fr_capture_drain(struct fr_capture *c, const struct fr_capture_ops *ops)
@@ -246,6 +252,8 @@ size_t fr_capture_drain(struct fr_capture *c, const struct fr_capture_ops *ops)
 				bytes += fr_ring_drain(&c->rings[kind][i], &t, c->bounce,
 					kind == FR_RING_SIDEBAND ? ops->sideband : ops->samples, ops->ctx);
 	}
+	/* A cut-over needs the records of the adopted rings first. */
+	bytes += drain_adopted(c, ops);
 	return bytes + drain_bpf(c, ops) + drain_aux(c, ops);
 }
 

@@ -47,12 +47,18 @@ static void print_ring(const cJSON *s)
 static void print_adopted(const cJSON *s)
 {
 	const double restarts = ctl_number(s, "adopted.restarts");
+	const char *continued = ctl_string(s, "adopted.continued");
 
 	ctl_field("Adopted", "%.0f samples of the previous instance; recorded since %s with %.0f restart%s",
 		ctl_number(s, "adopted.samples"), ctl_time(s, "adopted.first_since"), restarts,
 		restarts == 1 ? "" : "s");
-	ctl_field("", "gap before this instance: %s; all gaps together: %s", ctl_seconds(s, "adopted.gap_s"),
-		ctl_seconds(s, "adopted.gaps_s"));
+	if (!strcmp(continued, "all"))
+		ctl_field("", "no gap before this instance, but no side-band for %s; all gaps together: %s",
+			ctl_seconds(s, "adopted.sideband_gap_s"), ctl_seconds(s, "adopted.gaps_s"));
+	else
+		ctl_field("", "gap before this instance%s: %s; all gaps together: %s",
+			!strcmp(continued, "some") ? ", except for samples of BPF programs" : "",
+			ctl_seconds(s, "adopted.gap_s"), ctl_seconds(s, "adopted.gaps_s"));
 }
 
 static void print_sideband(const cJSON *s)

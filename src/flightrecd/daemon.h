@@ -6,7 +6,7 @@
  * functions of this folder pass to each part what the part needs.
  *
  *   main ─► loop ─► start, verbs ─► reload ─► reopen, resize ─► change, dumps, triggers, view ─► stages
- *        ─► ring_memory
+ *        ─► ring_memory, stacks, takeover
  *
  * In the .c files of this folder, a variable that points to the daemon is named `m`. The members of the
  * daemon belong to the main thread, except where a comment says otherwise. During a start, the members belong

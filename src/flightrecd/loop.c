@@ -15,6 +15,7 @@
 #include "flightrecd/stages.h"
 #include "flightrecd/start.h"
 #include "flightrecd/stop.h"
+#include "flightrecd/takeover.h"
 #include "flightrecd/triggers.h"
 #include "flightrecd/verbs.h"
 #include "flightrecd/view.h"
@@ -204,12 +205,10 @@ static void report_ready(struct fr_daemon *m)
 /* Called when the parts are open. Enables the samples, and arms the triggers. */
 static int begin_recording(struct fr_daemon *m, struct fr_diag *d)
 {
-	int r = fr_capture_enable(m->recording.capture, FR_CAPTURE_SAMPLES, d);
+	int r = fr_daemon_begin_samples(m, d);
 
-	if (r >= 0 && fr_handover_end_gap(&m->handover)) {
-		m->lost_before[FR_LOSS_RESTART]++;
+	if (r >= 0 && m->handover.adopted)
 		fr_daemon_update_state(m);
-	}
 	if (r >= 0 && m->config->command)
 		r = fr_command_go(&m->command, m->config->command[0], d);
 	if (r >= 0)

@@ -94,8 +94,10 @@ static int record(struct fr_config *config, int argc, char *argv[])
 	stop = daemon.stop;
 	/* The last dump has everything that is in the ring, so the next instance must not adopt the ring.
 	   Otherwise, dumps of the next instance would have the same samples a second time. */
-	if (stop == FR_STOP_MERGE && code == FR_EXIT_OK)
+	if (stop == FR_STOP_MERGE && code == FR_EXIT_OK) {
 		fr_handover_forget(&daemon.handover);
+		fr_capture_set_lives_on(daemon.recording.capture, false);
+	}
 	if (code == FR_EXIT_OK)
 		fr_daemon_end_memory(&daemon);
 	fr_daemon_close(&daemon);

@@ -5,6 +5,7 @@
 #include "base/thread.h"
 #include "flightrecd/change.h"
 #include "flightrecd/stages.h"
+#include "flightrecd/takeover.h"
 
 #include <errno.h>
 
@@ -94,10 +95,13 @@ static void close_old_events(struct fr_daemon *m)
 int fr_daemon_switch(struct fr_daemon *m, struct fr_recording *next, struct fr_diag *d)
 {
 	int r = complete(m, next, d);
+	unsigned stored = 0;
 
 	fr_thread_assert(FR_THREAD_MAIN);
 	if (r >= 0)
 		r = announce(m, next, d);
+	if (r >= 0)
+		stored = fr_daemon_store_bpf(m, next->capture);
 	if (r >= 0)
 		r = fr_frequency_prepare(&m->frequency, next->capture, d);
 	if (r >= 0)
@@ -106,9 +110,12 @@ int fr_daemon_switch(struct fr_daemon *m, struct fr_recording *next, struct fr_d
 		r = fr_capture_enable(next->capture, FR_CAPTURE_SAMPLES, d);
 	if (r >= 0)
 		r = fr_recorder_switch(m->recorder, next->capture, d);
-	if (r < 0)
+	if (r < 0) {
+		fr_bpf_store_remove(&m->handover.bpf, stored);
 		return r;
+	}
 	put_in_place(m, next);
+	fr_daemon_use_bpf(m, stored);
 	close_old_events(m);
 	return 0;
 }

@@ -7,6 +7,7 @@
 #include "dumper/destination.h"
 #include "flightrecd/ring_memory.h"
 #include "flightrecd/stacks.h"
+#include "flightrecd/takeover.h"
 #include "trigger/arming.h"
 
 #include <errno.h>
@@ -18,6 +19,7 @@ struct fr_recording_config fr_daemon_recording_config(struct fr_daemon *m)
 		.config = m->config,
 		.cpus = m->config->cpus,
 		.previous = m->recording.capture,
+		.sleeps_fd = fr_bpf_store_sleeps(&m->handover.bpf),
 		.unwinder = fr_daemon_unwinder,
 		.ctx = m,
 		.command_pid = m->recorded_pid,
@@ -265,6 +267,7 @@ static int start_threads(struct fr_daemon *m, fr_progress progress, struct fr_di
 	r = fr_recorder_start(&recorder, &m->recorder, d);
 	if (r >= 0)
 		r = fr_capture_enable(m->recording.capture, FR_CAPTURE_SIDEBAND, d);
+	m->handover.sideband_ns = fr_monotonic_ns();
 	progress(m, "reads the processes of this machine");
 	if (r >= 0)
 		r = fr_tracker_start(m->tracker, d);
@@ -287,6 +290,7 @@ static int start_threads(struct fr_daemon *m, fr_progress progress, struct fr_di
 	if (!m->refused.code)
 		fr_daemon_save_config(m);
 	fr_daemon_store(m);
+	fr_daemon_use_bpf(m, fr_daemon_store_bpf(m, m->recording.capture));
 	return 0;
 }
 
@@ -334,6 +338,8 @@ static int open_parts(struct fr_daemon *m, fr_progress progress, struct fr_diag 
 	if (r >= 0)
 		r = open_history(m, d);
 	if (r >= 0)
+		fr_daemon_adopt_bpf(m);
+	if (r >= 0)
 		r = open_tracker(m, d);
 	return r < 0 ? r : start_threads(m, progress, d);
 }
@@ -347,7 +353,7 @@ static void close_parts(struct fr_daemon *m)
 		m->arming[i] = fr_arming_stop(m->arming[i]);
 	m->change_worker = fr_worker_free(m->change_worker);
 	if (m->recording.capture)
-		fr_capture_disable(m->recording.capture);
+		fr_capture_leave(m->recording.capture);
 	m->recorder = fr_recorder_stop(m->recorder);
 	if (m->tracker)
 		fr_tracker_stop(m->tracker);

@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "config/memory.h"
 #include "crashmem/crashmem.h"
+#include "handover/newest.h"
 #include "history/unpack.h"
 
 #include <errno.h>
@@ -73,8 +74,8 @@ static void name_ring(char ret[static FR_STATE_NAME_MAX], unsigned number)
 	snprintf(ret, FR_STATE_NAME_MAX, RING_NAME "%u", number);
 }
 
-/* Closes the passed descriptors of ring and state. Also removes the descriptors that this instance did not
-   adopt from the store. Returns the number of removed descriptors. */
+/* Closes the passed descriptors of ring, state and BPF programs. Also removes the descriptors that this
+   instance did not adopt from the store. Returns the number of removed descriptors. */
 static unsigned release_passed(const struct fr_handover *h)
 {
 	char **names = NULL, taken[FR_STATE_NAME_MAX];
@@ -87,9 +88,12 @@ static unsigned release_passed(const struct fr_handover *h)
 		const bool state = !strcmp(names[i], STATE_NAME),
 			   ring = h->adopted &&
 				  (!strcmp(names[i], h->state.ring) || !strcmp(names[i], taken)),
-			   ours = state ? h->file.fd >= 0 : ring;
+			   bpf = !strncmp(names[i], FR_BPF_STORE_PREFIX, strlen(FR_BPF_STORE_PREFIX)),
+			   ours = state ? h->file.fd >= 0
+				  : bpf ? h->bpf.n_old > 0
+					: ring;
 
-		if (state || !strncmp(names[i], RING_NAME, strlen(RING_NAME))) {
+		if (state || bpf || !strncmp(names[i], RING_NAME, strlen(RING_NAME))) {
 			close(SD_LISTEN_FDS_START + i);
 			if (!ours) {
 				remove_from_store(names[i]);
@@ -139,6 +143,18 @@ static int receive(struct fr_state_file *ret_file, struct fr_state *ret, int *re
 	return r;
 }
 
+/* If this fails, there is a gap, as without BPF programs. */
+static void receive_bpf(struct fr_handover *h)
+{
+	const int r = passed_are_closed ? 0 : fr_bpf_store_receive(&h->bpf);
+
+	if (r < 0) {
+		fr_log(LOG_WARNING, "cannot continue the BPF programs of the previous instance: %s",
+			strerror(-r));
+		fr_bpf_store_close(&h->bpf);
+	}
+}
+
 void fr_handover_receive(struct fr_handover *h, bool wanted, const char *boot_id)
 {
 	char next[FR_STATE_NAME_MAX];
@@ -158,6 +174,7 @@ void fr_handover_receive(struct fr_handover *h, bool wanted, const char *boot_id
 		(void)sscanf(h->state.ring, RING_NAME "%u", &h->ring_number);
 		name_ring(next, h->ring_number + 1);
 		h->next_fd = dup_passed(next);
+		receive_bpf(h);
 		return;
 	}
 	h->file.fd = -1;
@@ -228,7 +245,8 @@ int fr_handover_unite_session(struct fr_handover *h, struct fr_session *session,
 	}
 	if (r < 0)
 		return r;
-	fr_session_close_events(session, fr_monotonic_ns());
+	if (!h->bpf.n_old)
+		fr_session_close_events(session, fr_monotonic_ns());
 	*counters = h->state.counters;
 	memcpy(lost, h->state.lost, sizeof(h->state.lost));
 	return 0;
@@ -266,11 +284,11 @@ static int take_first_record(struct fr_history *history, struct fr_snapshot *sna
 	return r;
 }
 
-/* Copies the first side-band record of the ring to RET. RET stays empty if the ring has no side-band. The
-   side-band tracker searches for this record in the auxiliary file (perf.data.auxiliary, which has all
-   side-band). The ring has evicted the side-band records before this record, so the tracker has to take those
-   records from the file. */
-static int find_first_sideband(struct fr_history *history, struct fr_buf *ret)
+/* Copies the first side-band record of the ring to h->first_sideband, which stays empty if the ring has no
+   side-band; and the newest samples. The side-band tracker searches for this record in the auxiliary file
+   (perf.data.auxiliary, which has all side-band). The ring has evicted the side-band records before this
+   record, so the tracker has to take those records from the file. */
+static int find_first_sideband(struct fr_handover *h, struct fr_history *history)
 {
 	struct fr_snapshot *snapshot;
 	int r = fr_history_seal(history); /* so that the snapshot has the open chunk; no thread appends yet */
@@ -279,7 +297,11 @@ static int find_first_sideband(struct fr_history *history, struct fr_buf *ret)
 		r = fr_history_snapshot(history, &snapshot);
 	if (r < 0)
 		return r;
-	r = take_first_record(history, snapshot, ret);
+	fr_snapshot_keep_pinned(snapshot, true);
+	r = take_first_record(history, snapshot, &h->first_sideband);
+	fr_snapshot_rewind(snapshot);
+	if (r == 0 && h->bpf.n_old)
+		r = fr_newest_samples(history, snapshot, &h->newest_samples);
 	fr_snapshot_free(snapshot);
 	return r;
 }
@@ -359,7 +381,7 @@ static int open_adopted(struct fr_handover *h, const struct fr_history_config *c
 	h->adopted = true;
 	h->same_directory = is_same_directory(ring->dirfd, &h->state);
 	log_adopted(h);
-	r = find_first_sideband(*ret, &h->first_sideband);
+	r = find_first_sideband(h, *ret);
 	if (r < 0)
 		return fr_fail_errno(d, r, NULL, "cannot read the history of the previous instance");
 	if (!h->same_directory)
@@ -562,15 +584,21 @@ static void count_gap(struct fr_state *s, uint64_t drained_ns, uint64_t now_ns)
 	s->gap_ns += now_ns - from_ns;
 }
 
-bool fr_handover_end_gap(struct fr_handover *h)
+bool fr_handover_end_gap(struct fr_handover *h, uint64_t now_ns)
 {
 	char gap[FR_UNIT_SIZE];
 
 	if (!h->adopted)
 		return false;
 	h->state.restarts++;
-	count_gap(&h->state, h->history.drained_ns, fr_monotonic_ns());
-	fr_log(LOG_NOTICE, "nothing was recorded for %s, from the end of the previous instance until now",
+	if (h->continued == FR_CONTINUED_ALL) {
+		h->state.gap_from_ns = h->state.gap_to_ns = now_ns;
+		fr_log(LOG_INFO, "the samples go on without a gap");
+		return false;
+	}
+	count_gap(&h->state, h->history.drained_ns, now_ns);
+	fr_log(LOG_NOTICE, "%s recorded for %s, from the end of the previous instance until now",
+		h->continued ? "events whose samples the kernel makes were not" : "nothing was",
 		fr_duration_format(h->state.gap_to_ns - h->state.gap_from_ns, gap));
 	return true;
 }
@@ -605,6 +633,7 @@ void fr_handover_forget(struct fr_handover *h)
 {
 	if (!h->on || h->file.fd < 0)
 		return;
+	fr_bpf_store_remove_own(&h->bpf);
 	remove_from_store(STATE_NAME);
 	remove_from_store(h->state.ring);
 }
@@ -618,5 +647,7 @@ void fr_handover_close(struct fr_handover *h)
 	fr_closep(&h->file.fd);
 	fr_state_deinit(&h->state);
 	fr_buf_deinit(&h->first_sideband);
+	fr_buf_deinit(&h->newest_samples);
+	fr_bpf_store_close(&h->bpf);
 	*h = (struct fr_handover){.file.fd = -1, .ring_fd = -1, .next_fd = -1};
 }

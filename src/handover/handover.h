@@ -21,6 +21,7 @@
 
 #include "base/buf.h"
 #include "base/diag.h"
+#include "handover/bpf_store.h"
 #include "handover/state.h"
 #include "history/history.h"
 
@@ -44,8 +45,14 @@ struct fr_handover {
 				       configuration of the last set_config() */
 	struct fr_history_adopted history;
 	struct fr_buf first_sideband; /* the first side-band record in the ring; empty: there is none */
-	char refused[256];	      /* why the ring was not adopted; empty: the ring was adopted, or
-					 there was no ring */
+	struct fr_buf newest_samples; /* only if there are BPF programs to adopt: see struct fr_adoption */
+	struct fr_bpf_store bpf;
+	/* Which events of the previous instance have no gap, because BPF programs make their samples, and
+	   their rings are adopted. */
+	enum fr_continued { FR_CONTINUED_NONE, FR_CONTINUED_SOME, FR_CONTINUED_ALL } continued;
+	uint64_t sideband_ns; /* the time since when this instance records side-band; 0: not yet */
+	char refused[256];    /* why the ring was not adopted; empty: the ring was adopted, or
+				 there was no ring */
 };
 
 /* The facts that update() and store() write into the state. All pointers are borrowed for the call. */
@@ -75,7 +82,9 @@ void fr_handover_refuse(struct fr_handover *h, const char *why);
 int fr_handover_read_memory(const struct fr_crashmem *m, struct fr_state *ret);
 /* If there is a ring to adopt, adds the events of the previous instance to SESSION, and sets COUNTERS and
    LOST to the values of the previous instance. If the tracepoint formats of the previous instance are
-   damaged, its ring will not be adopted, but the function returns 0. Returns 0 or -ENOMEM. */
+   damaged, its ring will not be adopted, but the function returns 0. If BPF programs of the previous instance
+   may still make samples, its events stay open in SESSION: the caller closes them
+   (fr_session_close_events()). Returns 0 or -ENOMEM. */
 int fr_handover_unite_session(struct fr_handover *h, struct fr_session *session, struct fr_counters *counters,
 	uint64_t lost[static _FR_LOSS_MAX]);
 /* The settings for the ring in the configuration that is in force. */
@@ -107,9 +116,9 @@ int fr_handover_config(struct fr_buf *ret);
 /* Keeps CONFIG as the last good configuration. CONFIG is in the format of config/saved.h; the function takes
    its memory. The next store() or update() writes CONFIG into the state. */
 void fr_handover_set_config(struct fr_handover *h, struct fr_buf *config);
-/* Call this function when the samples have been enabled, which ends the gap since the previous instance. If a
-   ring was adopted, counts the gap and a restart, and returns true. Otherwise returns false. */
-bool fr_handover_end_gap(struct fr_handover *h);
+/* Call this function when samples are recorded from NOW_NS on. If a ring was adopted, counts a restart, and
+   the gap since the previous instance if there is an event that has it. Returns whether there was a gap. */
+bool fr_handover_end_gap(struct fr_handover *h, uint64_t now_ns);
 /* Writes the state if it differs from the state that was written last. Only the main thread calls
    this function. */
 void fr_handover_update(struct fr_handover *h, const struct fr_handover_facts *facts);

@@ -35,6 +35,11 @@ void fr_cutover_set_time(struct fr_cutover *c, uint64_t ns)
 	c->len = 0;
 }
 
+void fr_cutover_begin_old(struct fr_cutover *c)
+{
+	c->is_new = false;
+}
+
 void fr_cutover_begin_new(struct fr_cutover *c)
 {
 	c->is_new = true;

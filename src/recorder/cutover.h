@@ -31,6 +31,8 @@ struct fr_cutover *fr_cutover_free(struct fr_cutover *c);
 /* Sets the cut-over time, and begins with records of the old capture: the next calls of
    fr_cutover_keeps_run() and fr_cutover_keeps() are about records of the old capture. */
 void fr_cutover_set_time(struct fr_cutover *c, uint64_t ns);
+/* The next calls of fr_cutover_keeps_run() and fr_cutover_keeps() are about records of the old capture. */
+void fr_cutover_begin_old(struct fr_cutover *c);
 /* Call this function when all records of the old capture have been read. The next calls of
    fr_cutover_keeps_run() and fr_cutover_keeps() are about records of the new capture. */
 void fr_cutover_begin_new(struct fr_cutover *c);

@@ -42,6 +42,7 @@ struct fr_recorder {
 	uint64_t sideband_lost;
 	struct fr_cutover *cutover; /* NULL: there is no cut-over */
 	uint64_t cutover_ns;
+	struct fr_cutover *takeover; /* the same, from adopted rings to the BPF rings of this capture */
 	_Atomic uint64_t last_round_ns;
 	_Atomic uint64_t rounds, longest_ns, longest_period_ns;
 };
@@ -63,9 +64,9 @@ static void keep_samples(struct fr_recorder *r, const struct fr_run *run)
 
 typedef void (*keep_fn)(struct fr_recorder *r, const struct fr_run *run);
 
-/* Used near the time of a cut-over. Keeps only the records of RUN for which fr_cutover_keeps() returns
+/* Used near the time of the cut-over C. Keeps only the records of RUN for which fr_cutover_keeps() returns
    true. */
-static void keep_parts(struct fr_recorder *r, const struct fr_run *run, keep_fn keep)
+static void keep_parts(struct fr_recorder *r, struct fr_cutover *c, const struct fr_run *run, keep_fn keep)
 {
 	struct fr_run part = {.data = run->data};
 
@@ -74,7 +75,7 @@ static void keep_parts(struct fr_recorder *r, const struct fr_run *run, keep_fn 
 		const uint64_t t = fr_record_time(h);
 
 		at += h->size;
-		if (fr_cutover_keeps(r->cutover, h)) {
+		if (fr_cutover_keeps(c, h)) {
 			part.first_ns = part.records ? FR_MIN(part.first_ns, t) : t;
 			part.last_ns = FR_MAX(part.last_ns, t);
 			part.len += h->size;
@@ -88,22 +89,45 @@ static void keep_parts(struct fr_recorder *r, const struct fr_run *run, keep_fn 
 	}
 }
 
-static void keep_run(struct fr_recorder *r, const struct fr_run *run, keep_fn keep)
+/* C is NULL if there is no cut-over. */
+static void keep_run(struct fr_recorder *r, struct fr_cutover *c, const struct fr_run *run, keep_fn keep)
 {
-	if (!r->cutover || fr_cutover_keeps_run(r->cutover, run->first_ns, run->last_ns))
+	if (!c || fr_cutover_keeps_run(c, run->first_ns, run->last_ns))
 		keep(r, run);
 	else
-		keep_parts(r, run, keep);
+		keep_parts(r, c, run, keep);
 }
 
 static void on_sideband(void *ctx, const struct fr_run *run)
 {
-	keep_run(ctx, run, keep_sideband);
+	struct fr_recorder *r = ctx;
+
+	keep_run(r, r->cutover, run, keep_sideband);
 }
 
 static void on_samples(void *ctx, const struct fr_run *run)
 {
-	keep_run(ctx, run, keep_samples);
+	struct fr_recorder *r = ctx;
+
+	keep_run(r, r->cutover, run, keep_samples);
+}
+
+static void on_bpf(void *ctx, const struct fr_run *run)
+{
+	struct fr_recorder *r = ctx;
+
+	keep_run(r, r->takeover ? r->takeover : r->cutover, run, keep_samples);
+}
+
+static void on_adopted(void *ctx, const struct fr_run *run)
+{
+	struct fr_recorder *r = ctx;
+
+	if (r->takeover)
+		fr_cutover_begin_old(r->takeover);
+	keep_run(r, r->takeover, run, keep_samples);
+	if (r->takeover)
+		fr_cutover_begin_new(r->takeover);
 }
 
 /* Records that do not come twice at a cut-over. */
@@ -115,7 +139,14 @@ static void on_shared(void *ctx, const struct fr_run *run)
 static struct fr_capture_ops drain_ops(struct fr_recorder *r)
 {
 	return (struct fr_capture_ops){
-		on_sideband, on_samples, on_shared, r, fr_history_append_max(r->config.history)};
+		.sideband = on_sideband,
+		.samples = on_samples,
+		.shared = on_shared,
+		.bpf = on_bpf,
+		.adopted = on_adopted,
+		.ctx = r,
+		.samples_max = fr_history_append_max(r->config.history),
+	};
 }
 
 /* Runs a round. BEGIN_NS is a time at or before the start of the round. */
@@ -280,6 +311,7 @@ struct fr_recorder *fr_recorder_stop(struct fr_recorder *r)
 	wake(r);
 	pthread_join(r->thread, NULL);
 	fr_cutover_free(r->cutover);
+	fr_cutover_free(r->takeover);
 	close(r->wake_fd);
 	close(r->all_tasks_ended_fd);
 	fr_cond_deinit(&r->changed);
@@ -384,6 +416,8 @@ static int switch_capture(struct fr_recorder *r, void *ctx)
 	usleep(FR_CUTOVER_NEAR_NS / FR_NSEC_PER_USEC);
 	r->cutover_ns = fr_monotonic_ns();
 	fr_cutover_set_time(r->cutover, r->cutover_ns);
+	/* If the recorder is killed now, the next instance knows which capture has which samples. */
+	fr_capture_begin(s->to, r->cutover_ns);
 	fr_capture_disable(r->config.capture);
 	if (fr_capture_has_overwrite(r->config.capture))
 		fr_capture_drain_overwrite(r->config.capture, &ops);
@@ -404,6 +438,44 @@ int fr_recorder_switch(struct fr_recorder *r, struct fr_capture *to, struct fr_d
 		return fr_fail_errno(d, code, NULL, "cannot cut over to the new kernel rings");
 	}
 	return request(r, switch_capture, &s);
+}
+
+/* Takes over from the adopted rings. The programs of the previous instance go on, so this is only about which
+   records count: the older ones of the adopted rings, the younger ones of our own. */
+static int begin_take_over(struct fr_recorder *r, void *ctx)
+{
+	uint64_t *ret_ns = ctx;
+
+	usleep(FR_CUTOVER_NEAR_NS / FR_NSEC_PER_USEC); /* for the reason in switch_capture() */
+	*ret_ns = fr_monotonic_ns();
+	r->takeover = fr_cutover_new();
+	if (!r->takeover)
+		return -ENOMEM;
+	fr_cutover_set_time(r->takeover, *ret_ns);
+	fr_cutover_begin_new(r->takeover);
+	fr_capture_begin(r->config.capture, *ret_ns);
+	run_round(r, *ret_ns);
+	return 0;
+}
+
+static int end_take_over(struct fr_recorder *r, void *ctx)
+{
+	fr_capture_end_adopted(r->config.capture, ctx);
+	r->takeover = fr_cutover_free(r->takeover);
+	return 0;
+}
+
+int fr_recorder_take_over(
+	struct fr_recorder *r, uint64_t *ret_ns, uint64_t lost[static _FR_LOSS_MAX], struct fr_diag *d)
+{
+	int code = request(r, begin_take_over, ret_ns);
+
+	if (code < 0)
+		return fr_fail_errno(d, code, NULL, "cannot take over from the previous instance");
+	/* After this time, no program puts a record from before the cut-over into the adopted rings. The
+	   round before end_take_over() drains them a last time. */
+	usleep((IN_FLIGHT_NS + FR_CUTOVER_NEAR_NS) / FR_NSEC_PER_USEC);
+	return request(r, end_take_over, lost);
 }
 
 struct resizing {

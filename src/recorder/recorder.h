@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/diag.h"
+#include "capture/adopt.h"
 #include "capture/capture.h"
 #include "history/history.h"
 #include "sideband/tracker.h"
@@ -48,6 +49,15 @@ int fr_recorder_snapshot(struct fr_recorder *r, struct fr_snapshot **ret);
    for FR_CUTOVER_NEAR_NS. Any thread except the recorder's is allowed to call this function. Returns 0; or a
    negative errno, with a message in D. On an error, the previous capture stays in use. */
 int fr_recorder_switch(struct fr_recorder *r, struct fr_capture *to, struct fr_diag *d);
+
+/* Cuts over from the adopted rings of the recorder's capture (capture/adopt.h) to the BPF rings of its own
+   enabled events. Records from before the cut-over time come from the adopted rings, and later ones from the
+   own rings; if both have a record of the same incident, one of them is kept. Then drops the adopted rings,
+   and adds to LOST as fr_capture_end_adopted() does. Sets *RET_NS to the cut-over time. Blocks for about 10
+   ms. Any thread except the recorder's is allowed to call this function. Returns 0; or a negative errno, with
+   a message in D. */
+int fr_recorder_take_over(
+	struct fr_recorder *r, uint64_t *ret_ns, uint64_t lost[static _FR_LOSS_MAX], struct fr_diag *d);
 
 struct fr_recorder_resize {
 	void (*begun)(void *ctx, int fd); /* called with FD, the new ring; if this process is killed during

@@ -87,6 +87,7 @@ static int open_capture(const struct fr_recording_config *rc, struct fr_recordin
 		.sideband_ring_bytes = c->sideband_buffer_bytes,
 		.aux_bytes = c->aux_buffer_bytes,
 		.previous = rc->previous,
+		.sleeps_fd = rc->sleeps_fd,
 		.unwinder = find_unwinder(rc, &ret->events),
 	};
 

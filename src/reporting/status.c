@@ -256,6 +256,7 @@ static void add_adopted(const struct fr_view *v, cJSON *status)
 {
 	const struct fr_history_adopted *a = &v->handover->history;
 	const struct fr_state *s = &v->handover->state;
+	static const char *const continued[] = {"none", "some", "all"};
 	cJSON *o;
 
 	if (!v->handover->adopted)
@@ -264,6 +265,9 @@ static void add_adopted(const struct fr_view *v, cJSON *status)
 	fr_json_add_time(o, "first_since", fr_clock_to_realtime(&v->started, s->first_started_ns));
 	add_seconds(o, "gap_s", s->gap_to_ns - s->gap_from_ns);
 	add_seconds(o, "gaps_s", s->gap_ns);
+	if (a->drained_ns)
+		add_seconds(o, "sideband_gap_s", v->handover->sideband_ns - a->drained_ns);
+	cJSON_AddStringToObject(o, "continued", continued[v->handover->continued]);
 	FR_JSON_ADD_NUMBERS(o, {"restarts", s->restarts}, {"gap_from_ns", s->gap_from_ns},
 		{"gap_to_ns", s->gap_to_ns}, {"samples", a->samples}, {"frames", a->frames},
 		{"frames_left_out", a->frames_left_out}, {"first_ns", a->first_ns}, {"last_ns", a->last_ns});

@@ -104,6 +104,18 @@ int fr_unwind_kernel_attach(struct fr_unwind_kernel *k, struct fr_diag *d)
 	return r < 0 ? explain(r, "attach", d) : 0;
 }
 
+size_t fr_unwind_kernel_links(const struct fr_unwind_kernel *k, int ret[static FR_UNWIND_KERNEL_LINKS_MAX])
+{
+	struct bpf_link *const links[] = {
+		k->skeleton->links.note_map, k->skeleton->links.note_exec, k->skeleton->links.copy_maps};
+	size_t n = 0;
+
+	for (size_t i = 0; i < FR_ARRAY_SIZE(links); i++)
+		if (links[i])
+			ret[n++] = bpf_link__fd(links[i]);
+	return n;
+}
+
 void fr_unwind_kernel_close(struct fr_unwind_kernel *k)
 {
 	if (k->shared)

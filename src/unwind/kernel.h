@@ -7,6 +7,7 @@
 #include "bpf/unwind.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 
 struct unwind_maps;
 struct bpf_object;
@@ -23,6 +24,9 @@ struct fr_unwind_kernel {
 int fr_unwind_kernel_open(struct fr_unwind_kernel *k, struct fr_diag *d);
 /* Starts the programs. Returns the same values. */
 int fr_unwind_kernel_attach(struct fr_unwind_kernel *k, struct fr_diag *d);
+/* See fr_unwinder_links(). */
+#define FR_UNWIND_KERNEL_LINKS_MAX 3
+size_t fr_unwind_kernel_links(const struct fr_unwind_kernel *k, int ret[static FR_UNWIND_KERNEL_LINKS_MAX]);
 void fr_unwind_kernel_close(struct fr_unwind_kernel *k);
 
 int fr_unwind_kernel_share(const struct fr_unwind_kernel *k, struct bpf_object *object);

@@ -131,16 +131,22 @@ int fr_unwind_memory_new(int chunks_fd, uint64_t bytes_max, struct fr_unwind_mem
 	return 0;
 }
 
-static void remove_last_chunk(struct fr_unwind_memory *m)
+static void unmap_last_chunk(struct fr_unwind_memory *m)
 {
-	const uint32_t i = m->n_chunks - 1;
-	struct chunk *c = &m->chunks[i];
+	struct chunk *c = &m->chunks[m->n_chunks - 1];
 
-	bpf_map_delete_elem(m->chunks_fd, &i);
 	munmap(c->address, FR_UNWIND_CHUNK_BYTES);
 	free(c->extents);
 	*c = (struct chunk){0};
 	m->n_chunks--;
+}
+
+static void remove_last_chunk(struct fr_unwind_memory *m)
+{
+	const uint32_t i = m->n_chunks - 1;
+
+	bpf_map_delete_elem(m->chunks_fd, &i);
+	unmap_last_chunk(m);
 }
 
 struct fr_unwind_memory *fr_unwind_memory_free(struct fr_unwind_memory *m)
@@ -148,7 +154,7 @@ struct fr_unwind_memory *fr_unwind_memory_free(struct fr_unwind_memory *m)
 	if (!m)
 		return NULL;
 	while (m->n_chunks)
-		remove_last_chunk(m);
+		unmap_last_chunk(m);
 	fr_closep(&m->first_fd);
 	fr_buf_deinit(&m->given);
 	free(m);

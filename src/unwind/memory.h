@@ -17,6 +17,7 @@ struct fr_unwind_memory;
 
 /* CHUNKS_FD is the outer map; borrowed. Makes the first chunk. Returns 0 or a negative errno. */
 int fr_unwind_memory_new(int chunks_fd, uint64_t bytes_max, struct fr_unwind_memory **ret);
+/* Leaves the chunks in the outer map, because BPF programs can live on. */
 struct fr_unwind_memory *fr_unwind_memory_free(struct fr_unwind_memory *m);
 
 /* Returns the position of BYTES bytes (1 … FR_UNWIND_CHUNK_BYTES), which have any content; 0 if there is no

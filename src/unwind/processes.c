@@ -68,9 +68,9 @@ static struct unwind_process *find_or_add(struct fr_unwind_processes *p, uint32_
 	return process;
 }
 
-static void remove_process(struct fr_unwind_processes *p, struct unwind_process *process)
+static void free_process(struct fr_unwind_processes *p, struct unwind_process *process)
 {
-	unwind_hide(p, process);
+	unwind_unref_space(p, process->shown);
 	unwind_unref_space(p, process->space);
 	if (process->is_dirty)
 		DL_DELETE(p->dirty, process);
@@ -79,12 +79,18 @@ static void remove_process(struct fr_unwind_processes *p, struct unwind_process 
 	free(process);
 }
 
+static void remove_process(struct fr_unwind_processes *p, struct unwind_process *process)
+{
+	unwind_hide(p, process);
+	free_process(p, process);
+}
+
 struct fr_unwind_processes *fr_unwind_processes_free(struct fr_unwind_processes *p)
 {
 	if (!p)
 		return NULL;
 	while (p->processes)
-		remove_process(p, p->processes);
+		free_process(p, p->processes);
 	while (p->retired) {
 		struct fr_unwind_space *s = p->retired;
 

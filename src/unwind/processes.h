@@ -17,6 +17,7 @@ struct fr_unwind_processes;
 
 int fr_unwind_processes_new(struct fr_unwind_shared *shared, struct fr_unwind_memory *memory,
 	struct fr_unwind_objects *objects, struct fr_unwind_processes **ret);
+/* Leaves the processes in the slots, because BPF programs can live on. */
 struct fr_unwind_processes *fr_unwind_processes_free(struct fr_unwind_processes *p);
 
 /* Applies a whole record in the common layout. Returns 0 or -ENOMEM. */

@@ -118,6 +118,11 @@ int fr_unwinder_share_maps(const struct fr_unwinder *u, struct bpf_object *objec
 	return fr_unwind_kernel_share(&u->kernel, object);
 }
 
+size_t fr_unwinder_links(const struct fr_unwinder *u, int ret[static FR_UNWINDER_LINKS_MAX])
+{
+	return u ? fr_unwind_kernel_links(&u->kernel, ret) : 0;
+}
+
 static void push(struct fr_unwinder *u, const struct perf_event_header *h) FR_REQUIRES(u->lock)
 {
 	const bool has_room = u->incoming.len + u->pending_bytes + h->size <= UNWIND_QUEUE_BYTES;

@@ -36,6 +36,9 @@ struct fr_unwinder_config {
 /* Loads the BPF programs that watch changes of maps, and starts the thread. Returns 0; or a negative errno,
    with a message in D that says why stacks cannot be unwound here: no BTF, no capability. */
 int fr_unwinder_start(const struct fr_unwinder_config *config, struct fr_unwinder **ret, struct fr_diag *d);
+/* Ends the thread and frees U. Tables and maps stay as they are, for BPF programs that live on because
+   another process has their links (capture/bpf_fds.h); the kernel frees them with the last program. NULL is
+   allowed; returns NULL. */
 struct fr_unwinder *fr_unwinder_stop(struct fr_unwinder *u);
 pid_t fr_unwinder_tid(const struct fr_unwinder *u);
 /* Changes the bound while the unwinder runs. Any thread. */
@@ -44,6 +47,11 @@ void fr_unwinder_set_memory(struct fr_unwinder *u, uint64_t bytes);
 /* Lets the open but not yet loaded OBJECT use the unwinder's maps in place of its own maps with the same
    names. Returns 0 or a negative errno. */
 int fr_unwinder_share_maps(const struct fr_unwinder *u, struct bpf_object *object);
+/* Sets RET to the links of the programs that note changes of maps, which stay the unwinder's. While they
+   live, stacks are not unwound by old maps, even if no process tells the unwinder of the changes. Returns
+   their number. U is NULL: there are none. */
+#define FR_UNWINDER_LINKS_MAX 3
+size_t fr_unwinder_links(const struct fr_unwinder *u, int ret[static FR_UNWINDER_LINKS_MAX]);
 
 /* Gets side-band: LEN bytes of whole records in the common layout, in any order of times. Copies them, and
    never waits. One thread at a time. */

@@ -4,8 +4,11 @@
 A service stores descriptors with FDSTORE=1 (sd_pid_notify_with_fds(3)). Its next instance gets them by LISTEN_FDS and
 LISTEN_FDNAMES (sd_listen_fds_with_names(3)). The next instance gets them even if the previous instance was killed."""
 import array
+import ctypes
 import fcntl
 import os
+import platform
+import select
 import socket
 import threading
 import time
@@ -20,6 +23,10 @@ LISTEN_PID=$$ LISTEN_FDS=$n exec "$@"
 """
 
 
+KCMP = {"x86_64": 312, "aarch64": 272}[platform.machine()]
+libc = ctypes.CDLL(None, use_errno=True)
+
+
 class ServiceManager:
     count = 0
 
@@ -31,13 +38,14 @@ class ServiceManager:
         self.socket.bind("\0" + self.name)
         self.fds = []  # (name, fd), the oldest first
         self.lines = []  # lines that the current instance has sent
+        self.limit = None  # FileDescriptorStoreMax=
         self.thread = threading.Thread(target=self.receive, daemon=True)
         self.thread.start()
 
     def receive(self):
         """The function of the thread. The thread receives all the time, so that no sender has to wait."""
         while True:
-            data, control, _, _ = self.socket.recvmsg(65536, socket.CMSG_SPACE(4 * 64))
+            data, control, _, _ = self.socket.recvmsg(65536, socket.CMSG_SPACE(4 * 253))
             fds = array.array("i")
             for level, kind, body in control:
                 if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
@@ -55,7 +63,8 @@ class ServiceManager:
         if fields.get("FDSTORE") == "1":
             for fd in fds:
                 high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 200)
-                if self.is_new(high):
+                has_room = self.limit is None or len(self.fds) < self.limit
+                if has_room and self.is_new(high) and (fields.get("FDPOLL") == "0" or not self.has_error(high)):
                     self.fds.append((fields["FDNAME"], high))
                 else:
                     os.close(high)
@@ -72,10 +81,19 @@ class ServiceManager:
             os.close(fd)
 
     def is_new(self, fd):
-        """Returns whether the file of FD is not yet stored. systemd also stores a file only once. (systemd compares files by
-        kcmp(2).)"""
-        st = os.fstat(fd)
-        return all((st.st_dev, st.st_ino) != (o.st_dev, o.st_ino) for o in (os.fstat(f) for _, f in self.fds))
+        """Returns whether the file of FD is not yet stored. systemd also stores a file only once, and compares files by
+        kcmp(2), too. (All BPF objects have the same inode.)"""
+        return all(libc.syscall(KCMP, os.getpid(), os.getpid(), 0, fd, other) != 0 for _, other in self.fds)
+
+    @staticmethod
+    def has_error(fd):
+        """Returns whether systemd would drop the descriptor: without FDPOLL=0, it polls it, and drops it if there is an error."""
+        with select.epoll() as e:
+            try:
+                e.register(fd, 0)
+            except PermissionError:
+                return False
+            return bool(e.poll(0))
 
     def next_instance(self, argv):
         """Returns the command line, environment and descriptors with which systemd would start the next instance."""
