@@ -311,7 +311,7 @@ static __always_inline void fill_sleep(struct fr_sleep_raw *raw, const struct fr
 	if (raw->state[0] == 'R')
 		return;
 	/* A waker can come while the task is about to leave the CPU, with interrupts disabled. */
-	if (waking_ns + TOGETHER_NS < out_ns) {
+	if (waking_ns < out_ns && (!s->woken_early || waking_ns + TOGETHER_NS < out_ns)) {
 		raw->waker_context = FR_WAKER_UNKNOWN;
 		return;
 	}
@@ -463,6 +463,7 @@ static __always_inline void note_waker(struct fr_sleep *s)
 {
 	const __u64 id = bpf_get_current_pid_tgid(), now = bpf_ktime_get_ns();
 
+	s->woken_early = s->in_ns >= s->out_ns;
 	s->waking_ns = now;
 	s->waker_pid = id >> 32;
 	s->waker_tid = id;

@@ -32,7 +32,9 @@ enum fr_waker_context {
 struct fr_sleep {
 	fr_u32 tid;   /* 0: the slot is free */
 	fr_u32 state; /* at the switch-out: the bits of task_struct.__state; 0: runnable */
-	fr_u32 preempted;
+	fr_u8 preempted;
+	fr_u8 woken_early; /* the waker came while the task ran, or was about to leave the CPU */
+	fr_u16 reserved;
 	fr_u32 context; /* enum fr_waker_context */
 	/* Monotonic times. The task is off the CPU if in_ns < out_ns. If waking_ns < out_ns, it was not woken
 	   since. */

@@ -519,8 +519,6 @@ def chains(path, pid, *events):
     result = []
     for block in out.split("\n\n"):
         frames = [line.split(None, 1) for line in block.splitlines()[1:] if line.strip()]
-        if events and not block.split("\n", 1)[0].split()[-1].startswith(events):
-            continue
-        if frames:
+        if frames and (not events or block.split("\n", 1)[0].split()[-1].startswith(events)):
             result.append([f[1].split("+0x")[0].strip() if len(f) > 1 else "[unknown]" for f in frames])
     return result

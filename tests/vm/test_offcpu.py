@@ -49,8 +49,9 @@ def test_on_a_kernel_of_debian(series, tmp_path):
     for t in (t for t in known if t.kind in kinds):
         inside = [s for s in by_tid.get(t.tid, []) if t.from_ns <= s.ns - s.period and s.ns <= t.to_ns]
         slept = [s for s in inside if s.fields["state"] == "S"]
-        # The emulated machine is slow: what the thread does before and after its sleep takes some milliseconds.
-        assert slept and sum(map(ms, inside)) > 0.8 * (t.to_ns - t.from_ns) / 1e6 - 10, (t, inside)
+        # The emulated machine is slow: what the thread does before and after its sleep takes many milliseconds. So durations are
+        # compared with the program's own clock on real machines only (tests/integration/test_offcpu.py).
+        assert slept and 5 < max(map(ms, slept)) <= (t.to_ns - t.from_ns) / 1e6, (t, inside)
         longest = max(slept, key=ms)
         context = longest.fields["context"]
         assert context == ("hardirq" if t.kind == "nanosleep" else "task"), (t, longest)
