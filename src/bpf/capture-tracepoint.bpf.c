@@ -14,8 +14,6 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-#define TS_COMPAT 2 /* a system call of a 32-bit process */
-
 /* The values of the kernel's task states (include/linux/sched.h). */
 #define TASK_REPORT 0x7f
 #define TASK_IDLE 0x402
@@ -28,11 +26,6 @@ char LICENSE[] SEC("license") = "GPL";
 static __always_inline void copy_comm(void *to, const struct task_struct___tp *task)
 {
 	bpf_probe_read_kernel(to, 16, task->comm);
-}
-
-static __always_inline int is_compat(void)
-{
-	return fr_current()->thread_info.status & TS_COMPAT;
 }
 
 static __always_inline void copy_args(__u64 *to, const struct pt_regs___kernel *regs)
@@ -55,7 +48,7 @@ int BPF_PROG(sys_enter, struct pt_regs___kernel *regs, long id)
 		return 0;
 	raw = m.raw;
 	raw[1] = id;
-	if (is_compat()) {
+	if (fr_is_compat()) {
 		raw[2] = (__u32)regs->bx;
 		raw[3] = (__u32)regs->cx;
 		raw[4] = (__u32)regs->dx;
@@ -95,7 +88,7 @@ static __always_inline int begin_call(struct fr_made *m, __u32 kind, __u32 nr)
 		return 0;
 	FR_OPAQUE(nr);
 	event = fr_event_of_call[kind - FR_BPF_CALL_ENTER][nr & (FR_BPF_CALLS_MAX - 1)];
-	return event && !is_compat() && fr_tracepoint_begin(m, kind, event - 1);
+	return event && !fr_is_compat() && fr_tracepoint_begin(m, kind, event - 1);
 }
 
 SEC("tp_btf/sys_enter")

@@ -122,7 +122,7 @@ def test_filter(recorder, tmp_path, event, text):
     assert len(apart) <= 2 * os.cpu_count() + sum(d.lost().values()), apart
 
 
-@pytest.mark.parametrize("event", ["raw_syscalls:sys_exit", "sched:sched_waking", "syscalls:sys_enter_write", "kmem:kmalloc"])
+@pytest.mark.parametrize("event", ["raw_syscalls:sys_enter", "raw_syscalls:sys_exit", "sched:sched_waking", "syscalls:sys_enter_write", "kmem:kmalloc"])
 def test_call_chain(recorder, tmp_path, event):
     """The call chain, which begins at the tracepoint, and the address of the sample are those of perf."""
     d = recorder(*twice(event, terms=",call-graph=fp"))
