@@ -25,7 +25,9 @@ static int map(struct fr_bpf_ring *r)
 	if (consumer == MAP_FAILED)
 		return -errno;
 	r->consumer_page = consumer;
-	producer = mmap(NULL, page + 2 * r->size, PROT_READ, MAP_SHARED, r->fd, (off_t)page);
+	/* The kernel would also map the data a second time behind the end, but that counts twice as memory of
+	   this process. */
+	producer = mmap(NULL, page + r->size, PROT_READ, MAP_SHARED, r->fd, (off_t)page);
 	if (producer == MAP_FAILED)
 		return -errno;
 	r->producer_page = producer;
@@ -68,7 +70,7 @@ void fr_bpf_ring_free(struct fr_bpf_ring *r)
 	if (r->consumer_page)
 		munmap(r->consumer_page, page);
 	if (r->producer_page)
-		munmap(r->producer_page, page + 2 * r->size);
+		munmap(r->producer_page, page + r->size);
 	fr_closep(&r->fd);
 	*r = (struct fr_bpf_ring){.fd = -1};
 }
@@ -77,6 +79,15 @@ static bool is_wanted(const struct fr_bpf_ring *r, uint64_t at, const uint8_t *r
 {
 	return !r->wants || len < sizeof(struct fr_sample) ||
 	       r->wants(r, at, (const struct perf_event_header *)record);
+}
+
+/* Copies the LEN bytes from position AT on, which can go over the end of the memory. */
+static void copy_bytes(const struct fr_bpf_ring *r, const uint8_t *data, uint64_t at, uint8_t *to, size_t len)
+{
+	const size_t offset = at & (r->size - 1), first = FR_MIN(len, r->size - offset);
+
+	memcpy(to, data + offset, first);
+	memcpy(to + first, data, len - first);
 }
 
 /* Copies whole records from position *AT up to END to BOUNCE, at most MAX bytes, and moves *AT. Returns the
@@ -96,11 +107,12 @@ static size_t copy_records(
 			*end = *at;
 			break;
 		}
-		if (!(head & BPF_RINGBUF_DISCARD_BIT) && is_wanted(r, *at, p + HEADER_BYTES, len)) {
+		if (!(head & BPF_RINGBUF_DISCARD_BIT)) {
 			if (len > max - n)
 				break;
-			memcpy(bounce + n, p + HEADER_BYTES, len);
-			n += len;
+			copy_bytes(r, data, *at + HEADER_BYTES, bounce + n, len);
+			if (is_wanted(r, *at, bounce + n, len))
+				n += len;
 		}
 		*at += FR_ALIGN_UP(len + HEADER_BYTES, HEADER_BYTES);
 	}

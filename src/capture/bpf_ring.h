@@ -13,7 +13,7 @@ struct fr_bpf_ring {
 	bool (*wants)(const struct fr_bpf_ring *r, uint64_t at, const struct perf_event_header *h);
 	const void *ctx;     /* of wants() */
 	void *consumer_page; /* we write the position up to which we have read */
-	void *producer_page; /* the kernel's position; the data follow, mapped twice in succession */
+	void *producer_page; /* the kernel's position; the data follow */
 };
 
 /* Makes and maps a ring of BYTES bytes, a power of two and at least a page. Returns 0 or a negative errno. */
