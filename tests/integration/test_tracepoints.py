@@ -97,7 +97,7 @@ FILTERS = [
     ("raw_syscalls:sys_enter", "id != {nr} && id < 100"),
     ("raw_syscalls:sys_enter", "!(id == {nr} || id == 1)"),
     ("raw_syscalls:sys_enter", "id >= 0x10 && (id <= 20 || id > 200)"),
-    ("raw_syscalls:sys_enter", 'comm == "frtest-syscalls" && CPU == {cpu}'),
+    ("raw_syscalls:sys_enter", 'comm == "frtest-syscalls" && (CPU == {cpu} || CPU == 0)'),
     ("raw_syscalls:sys_enter", 'comm ~ "frtest*" && id & 4'),
     ("raw_syscalls:sys_exit", "ret < 0"),
     ("raw_syscalls:sys_exit", "ret >= -2 && ret <= 3 && id != {nr}"),
