@@ -46,10 +46,13 @@ def both_ways(sample, of=None):
     return both
 
 
-def difference(ways):
-    """Returns what only one of the ways has."""
-    counts = [Counter(way) for way in ways]
-    return list((counts[0] - counts[1]).elements()) + list((counts[1] - counts[0]).elements())
+def judge(ways, lost):
+    """Fails if a program misses what perf has. perf itself misses some events that happen while it wakes a recorder. The first and
+    the last event of each CPU can be in one of the ways only."""
+    by_perf, by_bpf = map(Counter, ways)
+    missing, more = by_perf - by_bpf, by_bpf - by_perf
+    assert sum(missing.values()) <= 2 * os.cpu_count() + lost, missing
+    assert sum(more.values()) <= 2 * os.cpu_count() + len(ways[0]) // 20, more
 
 
 def work(directory):
@@ -85,10 +88,8 @@ def test_other_tracepoints(recorder, tmp_path, event):
     d = recorder(*twice(event))
     work(tmp_path)
     ways = both_ways(d.dump_by_control())
-    apart = difference(ways)
     assert min(map(len, ways)) >= 2
-    # The first and the last event of each CPU can be in one of the ways only.
-    assert len(apart) <= 2 * os.cpu_count() + sum(d.lost().values()), apart
+    judge(ways, sum(d.lost().values()))
 
 
 FILTERS = [
@@ -96,7 +97,7 @@ FILTERS = [
     ("raw_syscalls:sys_enter", "id != {nr} && id < 100"),
     ("raw_syscalls:sys_enter", "!(id == {nr} || id == 1)"),
     ("raw_syscalls:sys_enter", "id >= 0x10 && (id <= 20 || id > 200)"),
-    ("raw_syscalls:sys_enter", 'comm == "frtest-syscalls" && CPU == {cpu}'),
+    ("raw_syscalls:sys_enter", 'comm == "frtest-syscalls" && (CPU == {cpu} || CPU == 0)'),
     ("raw_syscalls:sys_enter", 'comm ~ "frtest*" && id & 4'),
     ("raw_syscalls:sys_exit", "ret < 0"),
     ("raw_syscalls:sys_exit", "ret >= -2 && ret <= 3 && id != {nr}"),
@@ -117,9 +118,8 @@ def test_filter(recorder, tmp_path, event, text):
     d = recorder(*twice(event, filter_text=text))
     work(tmp_path)
     ways = both_ways(d.dump_by_control())
-    apart = difference(ways)
     assert len(ways[0]) >= 2, "the filter lets nothing pass"
-    assert len(apart) <= 2 * os.cpu_count() + sum(d.lost().values()), apart
+    judge(ways, sum(d.lost().values()))
 
 
 @pytest.mark.parametrize("event", ["raw_syscalls:sys_enter", "raw_syscalls:sys_exit", "sched:sched_waking", "syscalls:sys_enter_write", "kmem:kmalloc"])
