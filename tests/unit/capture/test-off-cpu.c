@@ -69,7 +69,7 @@ static void ignore_run(void *ctx, const struct fr_run *run)
 
 static void drain(struct fr_capture *c, struct seen *seen)
 {
-	const struct fr_capture_ops ops = {ignore_run, take_run, take_run, seen, 0};
+	const struct fr_capture_ops ops = {.sideband = ignore_run, .samples = take_run, .ctx = seen};
 
 	fr_capture_drain(c, &ops);
 }
