@@ -558,7 +558,7 @@ def test_events_that_are_not_configured_any_more(instance, service_manager):
     killed = time.monotonic_ns()
     d.kill()
     time.sleep(0.5)
-    d = instance("-e", "sched:sched_switch", "-M", "32M")
+    d = instance("-e", "sched:sched_switch/capture=perf/", "-M", "32M")
     assert d.status()["adopted"]["continued"] == "all"
     assert not [name for name in service_manager.names() if "bpf" in name]
     times = ticks(d.dump_by_control())[last_cpu()]
@@ -625,4 +625,4 @@ def test_sleeps_over_a_restart(instance, service_manager):
     sleeping.wait()
     time.sleep(0.3)
     mine = [x for x in script_lines(d.dump_by_control()) if x.pid == sleeping.pid and "offcpu" in x.event]
-    assert [x for x in mine if re.search(r"duration=(2999|300\d)\.", x.trace)], mine
+    assert [x for x in mine if re.search(r"duration=(2999|3\d\d\d)\.", x.trace)], mine
