@@ -139,11 +139,11 @@ static __always_inline int fr_find_young_map(struct fr_walk *w, struct fr_unwind
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct fr_unwind_map map = {0};
-	int r = fr_young_find_map(shared, w->young, w->pid, pc, &map);
+	int r = fr_young_find_map(w->young, w->pid, pc, &map);
 
 	if (r == 0) {
 		r = fr_young_ask(shared, task, w->pid, w->young, pc);
-		if (r > 0 && fr_young_find_map(shared, w->young, w->pid, pc, &map) <= 0)
+		if (r > 0 && fr_young_find_map(w->young, w->pid, pc, &map) <= 0)
 			r = -1;
 	}
 	if (r <= 0)

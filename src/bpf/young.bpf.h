@@ -128,17 +128,53 @@ static __always_inline struct fr_unwind_young *fr_young_at(struct fr_unwind_shar
 	return &shared->young[i % FR_UNWIND_YOUNG];
 }
 
-/* Returns the entry of PID, or FR_YOUNG_NONE. (The verifier of Linux 6.1 refuses some loops after which the
-   program goes on in line, so short loops are unrolled.) */
-static __always_inline __u32 fr_young_find(struct fr_unwind_shared *shared, __u32 pid)
+static __always_inline struct fr_unwind_shared *fr_young_shared(void)
 {
-	const __u32 set = fr_unwind_young_set(pid);
+	__u32 zero = 0;
 
+	return bpf_map_lookup_elem(&fr_unwind_shared, &zero);
+}
+
+/*
+ * The next functions are global, so that the verifier checks each of them only once, and not again for each
+ * way through its caller. Linux 6.1 gives up otherwise.
+ */
+
+/* Returns the entry whose owner has the pid PID (0: a free one) among those in which WHO can have its entry;
+   or FR_YOUNG_NONE. */
+__attribute__((noinline)) __u32 fr_young_search(__u32 who, __u32 pid)
+{
+	const __u32 set = fr_unwind_young_set(who);
+	struct fr_unwind_shared *shared = fr_young_shared();
+
+	if (!shared)
+		return FR_YOUNG_NONE;
 #pragma clang loop unroll(full)
 	for (__u32 i = 0; i < FR_UNWIND_YOUNG_WAYS; i++)
 		if ((__u32)*fr_young_owner(shared, set + i) == pid)
 			return set + i;
 	return FR_YOUNG_NONE;
+}
+
+/* Returns an entry that WHO can have and that was not changed since SYNCED_NS, or FR_YOUNG_NONE. */
+__attribute__((noinline)) __u32 fr_young_search_old(__u32 who, __u64 synced_ns)
+{
+	const __u32 set = fr_unwind_young_set(who);
+	struct fr_unwind_shared *shared = fr_young_shared();
+
+	if (!shared)
+		return FR_YOUNG_NONE;
+#pragma clang loop unroll(full)
+	for (__u32 i = 0; i < FR_UNWIND_YOUNG_WAYS; i++)
+		if (fr_young_at(shared, set + i)->ns < synced_ns)
+			return set + i;
+	return FR_YOUNG_NONE;
+}
+
+/* Returns the entry of PID, or FR_YOUNG_NONE. */
+static __always_inline __u32 fr_young_find(struct fr_unwind_shared *shared, __u32 pid)
+{
+	return fr_young_search(pid, pid);
 }
 
 /* Locks the entry I, whose owner was OWNER. Returns 0 if it has another owner now. */
@@ -174,22 +210,13 @@ static __always_inline void fr_young_free(struct fr_unwind_shared *shared, __u32
 static __always_inline __u32 fr_young_begin(struct fr_unwind_shared *shared, __u32 pid)
 {
 	const __u64 synced_ns = *(volatile __u64 *)&shared->synced_ns;
-	const __u32 set = fr_unwind_young_set(pid);
-	__u32 found, own = FR_YOUNG_NONE, free = FR_YOUNG_NONE, old = FR_YOUNG_NONE;
+	__u32 found = fr_young_search(pid, pid);
 	struct fr_unwind_young *young;
 
-#pragma clang loop unroll(full)
-	for (__u32 i = 0; i < FR_UNWIND_YOUNG_WAYS; i++) {
-		const __u32 owner = *fr_young_owner(shared, set + i);
-
-		if (owner == pid)
-			own = set + i;
-		else if (!owner)
-			free = set + i;
-		else if (fr_young_at(shared, set + i)->ns < synced_ns)
-			old = set + i;
-	}
-	found = own != FR_YOUNG_NONE ? own : free != FR_YOUNG_NONE ? free : old;
+	if (found == FR_YOUNG_NONE)
+		found = fr_young_search(pid, 0);
+	if (found == FR_YOUNG_NONE)
+		found = fr_young_search_old(pid, synced_ns);
 	if (found == FR_YOUNG_NONE || !fr_young_lock(shared, found, *fr_young_owner(shared, found)))
 		return FR_YOUNG_NONE;
 	young = fr_young_at(shared, found);
@@ -218,15 +245,20 @@ static __always_inline void fr_young_add(
 }
 
 /* Finds the newest map with the address PC in the entry I of PID. Returns 1 and sets RET; 0 if there is none;
-   or a negative number if the entry is being changed or has another owner. */
-static __always_inline int fr_young_find_map(
-	struct fr_unwind_shared *shared, __u32 i, __u32 pid, __u64 pc, struct fr_unwind_map *ret)
+   or a negative number if the entry is being changed or has another owner. A global function, as above. */
+__attribute__((noinline)) int fr_young_find_map(__u32 i, __u32 pid, __u64 pc, struct fr_unwind_map *ret)
 {
-	const __u64 owner = *fr_young_owner(shared, i);
-	const volatile struct fr_unwind_young *young = fr_young_at(shared, i);
-	const __u32 n = young->n;
+	struct fr_unwind_shared *shared = fr_young_shared();
+	const volatile struct fr_unwind_young *young;
+	__u64 owner;
+	__u32 n;
 	int found = 0;
 
+	if (!shared || !ret)
+		return -1;
+	owner = *fr_young_owner(shared, i);
+	young = fr_young_at(shared, i);
+	n = young->n;
 	if ((__u32)owner != pid)
 		return -1;
 	for (__u32 k = 0; k < FR_UNWIND_YOUNG_MAPS && k < n; k++) {
