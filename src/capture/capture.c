@@ -159,8 +159,9 @@ static int open_once(struct fr_capture *c, size_t event, pid_t pid, int cpu, uns
 	const struct perf_event_attr described = *a;
 	int fd;
 
-	/* With a BPF program, the kernel need not walk the stack. */
-	if (c->events[event].unwind) {
+	/* With a BPF program, the kernel need not walk the stack. But for a precise event, bpf_get_stack()
+	   wants the kernel's own call chain (perf_event_set_bpf_handler() in kernel/events/core.c). */
+	if (c->events[event].unwind && !a->precise_ip) {
 		a->sample_type &= ~(__u64)PERF_SAMPLE_CALLCHAIN;
 		a->sample_max_stack = 0;
 	}
