@@ -3,8 +3,8 @@
 
 /*
  * The recorder thread moves the records of the kernel rings into the ring in user space. The thread waits
- * only in epoll_wait(), and for 100 µs at a cut-over (fr_recorder_switch()). It never logs, and allocates no
- * memory for a sample.
+ * only in epoll_wait(), and for 100 µs at a cut-over (fr_recorder_switch()), or 1 ms after a restart. It
+ * never logs, and allocates no memory for a sample.
  */
 
 #include "base/clock.h"

@@ -106,8 +106,8 @@ int fr_unwind_kernel_attach(struct fr_unwind_kernel *k, struct fr_diag *d)
 
 size_t fr_unwind_kernel_links(const struct fr_unwind_kernel *k, int ret[static FR_UNWIND_KERNEL_LINKS_MAX])
 {
-	struct bpf_link *const links[] = {
-		k->skeleton->links.note_map, k->skeleton->links.note_exec, k->skeleton->links.copy_maps};
+	struct bpf_link *const links[] = {k->skeleton->links.note_map, k->skeleton->links.note_exec,
+		k->skeleton->links.copy_maps, k->skeleton->links.free_young};
 	size_t n = 0;
 
 	for (size_t i = 0; i < FR_ARRAY_SIZE(links); i++)

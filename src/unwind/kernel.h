@@ -25,7 +25,7 @@ int fr_unwind_kernel_open(struct fr_unwind_kernel *k, struct fr_diag *d);
 /* Starts the programs. Returns the same values. */
 int fr_unwind_kernel_attach(struct fr_unwind_kernel *k, struct fr_diag *d);
 /* See fr_unwinder_links(). */
-#define FR_UNWIND_KERNEL_LINKS_MAX 3
+#define FR_UNWIND_KERNEL_LINKS_MAX 4
 size_t fr_unwind_kernel_links(const struct fr_unwind_kernel *k, int ret[static FR_UNWIND_KERNEL_LINKS_MAX]);
 void fr_unwind_kernel_close(struct fr_unwind_kernel *k);
 

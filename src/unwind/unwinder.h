@@ -50,7 +50,7 @@ int fr_unwinder_share_maps(const struct fr_unwinder *u, struct bpf_object *objec
 /* Sets RET to the links of the programs that note changes of maps, which stay the unwinder's. While they
    live, stacks are not unwound by old maps, even if no process tells the unwinder of the changes. Returns
    their number. U is NULL: there are none. */
-#define FR_UNWINDER_LINKS_MAX 3
+#define FR_UNWINDER_LINKS_MAX 4
 size_t fr_unwinder_links(const struct fr_unwinder *u, int ret[static FR_UNWINDER_LINKS_MAX]);
 
 /* Gets side-band: LEN bytes of whole records in the common layout, in any order of times. Copies them, and

@@ -432,11 +432,11 @@ def test_samples_of_bpf_programs_have_no_gap(service):
         # Nor did two instances record the same time.
         for since, until in windows:
             mine, its = (bisect(t, (until + 0.05) * 1e9) - bisect(t, (since - 0.05) * 1e9) for t in (times, others[cpu]))
-            assert mine <= its + 4, (cpu, mine, its)
+            assert mine <= max(its, (until - since + 0.1) * HZ) + 4, (cpu, mine, its, until - since)
     # Nothing of an old instance is left.
     stored = int(service.show("NFileDescriptorStore"))
     cpus = len(service.shell("cat /proc/cpuinfo | grep ^processor").stdout.splitlines())
-    assert stored <= 2 + 2 * cpus + 1 + 3, stored
+    assert stored <= 2 + 2 * cpus + 1 + 4, stored
     service.run("systemctl", "stop", "flightrecd")
     assert files(service) == ["perf.data", "perf.data.json"]
 
