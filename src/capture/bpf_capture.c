@@ -43,7 +43,8 @@ static size_t shared_bytes(void)
 /* Without an unwinder, only the maps of the rings are needed. */
 static int share_unwinder(const struct fr_unwinder *unwinder, struct bpf_object *object)
 {
-	static const char *const maps[] = {"fr_unwind_chunks", "fr_unwind_shared", "fr_unwind_counters"};
+	static const char *const maps[] = {
+		"fr_unwind_chunks", "fr_unwind_shared", "fr_unwind_counters", "fr_unwind_files"};
 	int r = 0;
 
 	if (unwinder)
@@ -75,7 +76,7 @@ static int load(struct fr_bpf_capture *b, const struct fr_unwinder *unwinder)
 	r = bpf_map__set_max_entries(b->programs->maps.fr_rings, (__u32)libbpf_num_possible_cpus());
 	if (r == 0)
 		r = bpf_program__set_autoload(b->programs->progs.sample, unwinder != NULL);
-	if (r == 0 && unwinder)
+	if (r == 0)
 		r = share_unwinder(unwinder, b->programs->obj);
 	if (r == 0)
 		r = capture__load(b->programs);

@@ -179,7 +179,7 @@ def test_smaller_ring_keeps_the_newest(configured):
 def test_ring_that_does_not_fit_is_refused(memory_group, configured):
     """A start or a reload with a ring that does not fit into memory is refused. Otherwise the kernel would kill the recorder
     later, when the ring is full."""
-    group = memory_group(160)
+    group = memory_group(220)  # the BPF rings and programs take 40M of it
     configured.write(**COUNTED, RingSize="4G")
     r = run(*group, program("flightrecd"), "--config", configured.path, "-o", configured.state_dir)
     assert r.code and f"{configured.path}:6: a ring of 4.0G does not fit" in r.err and "M would fit" in r.err, r

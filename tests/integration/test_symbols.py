@@ -304,4 +304,5 @@ def test_symbols_of_a_crashed_kernel_are_beside_its_dump(recorder, shift):
     r = d.ctl("report", sample, "--", "--stdio", "--no-children", "-g", "none", "--pid", str(p.pid), "-F", "sym")
     assert r.code == 0, r.err
     names = [line.split()[1] for line in r.out.splitlines() if line.strip().startswith("[k]")]
-    assert names and not [name for name in names if not name.startswith("crashed_")], r.out
+    # Other recorders of this machine can have BPF programs, which have names of their own.
+    assert names and not [name for name in names if not name.startswith(("crashed_", "bpf_prog_"))], r.out
