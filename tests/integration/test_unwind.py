@@ -128,21 +128,33 @@ round()
 """
 
 
-def test_stacks_equal_those_of_perf(state_dir, tmp_path):
-    """Two events with the same occurrences: perf unwinds the one from copies of the stack. The events have two types, because
-    the kernel (since Linux 6.2) prepares one sample for all events of one software type, and gives it to each of them."""
-    script = tmp_path / "faults.py"
-    script.write_text(FAULTS)
-    d = Daemon(state_dir, "-e", "page-faults/call-graph=dwarf,16384,period=1/", "-e", f"minor-faults/call-graph={HOW},period=1/",
-               "-m", "32M", "-M", "1G", command=["/usr/bin/python3", script, SETTLE_NS / 1e9, tmp_path / "said"])
+def compare_with_perf(directory, script):
+    """Records one run of SCRIPT with both events. Returns the figures of callchains.compare()."""
+    directory.mkdir()
+    said = directory / "said"
+    d = Daemon(directory, "-e", "page-faults/call-graph=dwarf,16384,period=1/", "-e", f"minor-faults/call-graph={HOW},period=1/",
+               "-m", "32M", "-M", "1G", command=["/usr/bin/python3", script, SETTLE_NS / 1e9, said])
     try:
         assert d.launch().wait() == 0, d.log()
     finally:
         d.kill()
-    stacks = [s for s in callchains.read(state_dir / "perf.data") if s.ns > int((tmp_path / "said").read_text())]
+    stacks = [s for s in callchains.read(directory / "perf.data") if s.ns > int(said.read_text())]
     reference, judged = ([s for s in stacks if s.event.startswith(name)] for name in ("page-faults", "minor-faults"))
     figures = callchains.compare(callchains.pair(reference, judged))
     print(callchains.text(figures))
+    return figures
+
+
+def test_stacks_equal_those_of_perf(tmp_path):
+    """Two events with the same occurrences: perf unwinds the one from copies of the stack. The events have two types, because a
+    second event of one software type got the samples of both (seen on Linux 6.18). On a busy machine, perf sometimes loses its
+    way in libc in nearly all stacks of a file; such a file judges nothing."""
+    script = tmp_path / "faults.py"
+    script.write_text(FAULTS)
+    for turn in range(4):
+        figures = compare_with_perf(tmp_path / str(turn), script)
+        if figures["reference_whole"] > 0.9 * figures["pairs"]:
+            break
     assert figures["pairs"] > 1000 and figures["reference_whole"] > 0.9 * figures["pairs"], figures
     assert figures["equal_to_whole"] >= 0.995 * figures["reference_whole"], figures
 
