@@ -47,12 +47,12 @@ def both_ways(sample, of=None):
 
 
 def judge(ways, lost):
-    """Fails if a program misses what perf has. perf itself misses some events that happen while it wakes a recorder. The first and
-    the last event of each CPU can be in one of the ways only."""
+    """Fails if a program misses what perf has. The first and the last event of each CPU can be in one of the ways only. The other
+    way round, perf itself misses events that happen while it handles another event, on a busy machine most of those of
+    softirqs. test_system_calls() compares events that perf does not miss, and both ways must be equal."""
     by_perf, by_bpf = map(Counter, ways)
-    missing, more = by_perf - by_bpf, by_bpf - by_perf
+    missing = by_perf - by_bpf
     assert sum(missing.values()) <= 2 * os.cpu_count() + lost, missing
-    assert sum(more.values()) <= 2 * os.cpu_count() + len(ways[0]) // 20, more
 
 
 def work(directory):
@@ -118,7 +118,7 @@ def test_filter(recorder, tmp_path, event, text):
     d = recorder(*twice(event, filter_text=text))
     work(tmp_path)
     ways = both_ways(d.dump_by_control())
-    assert len(ways[0]) >= 2, "the filter lets nothing pass"
+    assert ways[0] and ways[1], "the filter lets nothing pass"
     judge(ways, sum(d.lost().values()))
 
 
