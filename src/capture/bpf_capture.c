@@ -43,7 +43,8 @@ static size_t shared_bytes(void)
 /* Without an unwinder, only the maps of the rings are needed. */
 static int share_unwinder(const struct fr_unwinder *unwinder, struct bpf_object *object)
 {
-	static const char *const maps[] = {"fr_unwind_chunks", "fr_unwind_shared", "fr_unwind_counters"};
+	static const char *const maps[] = {
+		"fr_unwind_chunks", "fr_unwind_shared", "fr_unwind_files", "fr_unwind_counters"};
 	int r = 0;
 
 	if (unwinder)
