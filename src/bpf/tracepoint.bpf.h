@@ -11,7 +11,6 @@ const volatile __u32 fr_event_of[_FR_BPF_TRACEPOINT_KINDS] = {
 /* the events of system calls, by number, plus 1; first of the entries, then of the exits. 0: none */
 const volatile __u16 fr_event_of_call[2][FR_BPF_CALLS_MAX] = {0};
 const volatile _Bool fr_has_stack[_FR_BPF_TRACEPOINT_KINDS] = {0};
-const volatile _Bool fr_has_unwind = 0; /* there are tables for fr_walk_user() */
 const volatile _Bool fr_has_cgroup = 0;
 const volatile __u32 fr_n_cpus = 0; /* the number of possible CPUs */
 
@@ -289,6 +288,7 @@ static __always_inline __u32 fr_add_user_stack(struct fr_made *m, void *ctx, __u
 	__u64 *words = m->scratch->s.words;
 	long n;
 
+	FR_OPAQUE(at); /* the compiler knows its bound, but the verifier of Linux 6.1 does not */
 	if (!fr_has_unwind || m->tp->flags & FR_BPF_USER_FP) {
 		n = bpf_get_stack(
 			ctx, &words[(at & 255) + 1], FR_BPF_STACK_MAX * sizeof(*words), BPF_F_USER_STACK);

@@ -10,6 +10,10 @@
 
 #include "unwind.h"
 
+/* User space sets this to 0 if there is no unwinder: the maps do not exist then. Linux 6.1 verifies global
+   functions even if no program calls them, so those must check this, too. */
+const volatile _Bool fr_has_unwind = 1;
+
 /* The chunks of fr_unwind_at. The inner maps are made when they are needed, so a lookup can return NULL. */
 struct fr_unwind_chunk_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -132,7 +132,7 @@ static __always_inline struct fr_unwind_shared *fr_young_shared(void)
 {
 	__u32 zero = 0;
 
-	return bpf_map_lookup_elem(&fr_unwind_shared, &zero);
+	return fr_has_unwind ? bpf_map_lookup_elem(&fr_unwind_shared, &zero) : NULL;
 }
 
 /*

@@ -109,6 +109,7 @@ static void configure(struct fr_bpf_tracepoints *b, size_t nth, struct capture_t
 
 	o->rodata->fr_n_cpus = (__u32)b->n_possible;
 	o->rodata->fr_has_cgroup = b->config.cgroup_fd >= 0;
+	o->rodata->fr_has_unwind = false;
 	for (size_t i = 0; i < b->n; i++) {
 		const struct fr_bpf_plan *p = &b->plans[i];
 

@@ -2,6 +2,7 @@
 """The event offcpu on the kernels of Debian, in QEMU: durations, states, wakers and stacks, and without a missed sleep."""
 import os
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -12,20 +13,22 @@ import machine
 sys.path.insert(0, str(machine.SOURCE / "tests/integration"))
 from offcpu import ms, samples_of, truths  # noqa: E402
 
+FULL = "FLIGHTREC_FULL" in os.environ
 BIN = Path(os.environ.get("FLIGHTREC_BIN", machine.BUILD / "dev/bin"))
 PROGRAMS = [BIN / p for p in ("flightrecd", "flightrecctl", "frtest-incident")]
-SCRIPT = """
+TIMES, MUTEX_TIMES, HELD_MS = 60, 40, 60
+SCRIPT = f"""
     flightrecd -e offcpu -o /tmp --socket /tmp/ctl >/share/log 2>&1 &
     n=0; until flightrecctl --socket /tmp/ctl status 2>&1 | grep -q flightrec:offcpu; do n=$((n + 1)); [ $n -lt 600 ] || exit 1; sleep 0.1; done
     sleep 0.5
-    frtest-incident -n 60 -m 20 -f /tmp/data sleeps >/share/sleeps || exit 1
-    frtest-incident -n 40 -m 60 mutex >/share/mutex || exit 1
+    frtest-incident -n {TIMES} -m 20 -f /tmp/data sleeps >/share/sleeps || exit 1
+    frtest-incident -n {MUTEX_TIMES} -m {HELD_MS} mutex >/share/mutex || exit 1
     flightrecctl --socket /tmp/ctl dump >/dev/null && flightrecctl --socket /tmp/ctl status --json=short >/share/status
     cp /tmp/perf.data.sample.*Z /share/dump
 """
 
 
-@pytest.mark.parametrize("series", kernel.SERIES)
+@pytest.mark.parametrize("series", kernel.SERIES if FULL else kernel.SERIES[:1])
 def test_on_a_kernel_of_debian(series, tmp_path):
     reason = kernel.missing(series)
     if reason:
@@ -45,8 +48,12 @@ def test_on_a_kernel_of_debian(series, tmp_path):
     by_tid = {}
     for s in sleeps:
         by_tid.setdefault(s.tid, []).append(s)
-    checked = stacks = 0
+    checked = Counter()
+    stacks = 0
     for t in (t for t in known if t.kind in kinds):
+        # If the waiter comes to the mutex late, it waits only for a short time, or not at all.
+        if t.kind == "mutex" and t.to_ns - t.from_ns < HELD_MS / 2 * 1e6:
+            continue
         inside = [s for s in by_tid.get(t.tid, []) if t.from_ns <= s.ns - s.period and s.ns <= t.to_ns]
         slept = [s for s in inside if s.fields["state"] == "S"]
         # The emulated machine is slow: what the thread does before and after its sleep takes many milliseconds. So durations are
@@ -58,8 +65,9 @@ def test_on_a_kernel_of_debian(series, tmp_path):
         if t.waker_tid:
             assert int(longest.fields["waker_tid"]) == t.waker_tid, (t, longest)
             assert any(w.tid == t.waker_tid and t.from_ns < w.ns <= longest.ns for w in wakers), t
-        checked += 1
+        checked[t.kind] += 1
         stacks += len(longest.user) >= 4  # the host has no symbols for the programs of the VM
-    assert checked >= 200 and stacks > checked / 4, (checked, stacks)
+    assert {k: n for k, n in checked.items() if k != "mutex"} == {"futex": TIMES, "poll": TIMES, "nanosleep": TIMES}, checked
+    assert checked["mutex"] >= MUTEX_TIMES / 2 and stacks > checked.total() / 4, (checked, stacks)
     assert {s.fields["state"].rstrip("+") for s in sleeps} >= {"S", "R"}
     assert all(s.kernel for s in sleeps if s.fields["state"] == "S")

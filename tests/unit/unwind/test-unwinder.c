@@ -23,6 +23,7 @@
 #include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -244,6 +245,23 @@ TEST(a_forked_process_has_maps_at_once)
 	assert_null(process(pid));
 }
 
+/* Returns whether PID, which is sleep, sleeps. The kernel tells the new name of the program before it has
+   mapped all of its files, so the name alone does not tell that the exec is done. */
+static bool is_asleep(pid_t pid)
+{
+	char path[64];
+	long call = -1;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/syscall", pid);
+	f = fopen(path, "re");
+	assert_non_null(f);
+	if (fscanf(f, "%ld", &call) != 1) /* "running" */
+		call = -1;
+	fclose(f);
+	return call == SYS_clock_nanosleep || call == SYS_nanosleep;
+}
+
 /* Returns a child that has done an exec of PROGRAM, which is sleep or a copy of it. */
 static pid_t exec_program(const char *program)
 {
@@ -256,7 +274,7 @@ static pid_t exec_program(const char *program)
 		_exit(1);
 	}
 	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
-	while (!strstr(name, "sleep")) {
+	while (!strstr(name, "sleep") || !is_asleep(pid)) {
 		assert_true(readlink(path, name, sizeof(name) - 1) > 0);
 		usleep(1000);
 	}
