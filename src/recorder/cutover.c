@@ -7,14 +7,18 @@
 
 /* Room for the records of the old capture near the cut-over time: enough for a million records a second. If a
    record does not fit, its duplicate from the new capture is not recognized, so both records are kept. */
-#define NEAR_BYTES (256u << 10)
-#define TYPE_FOUND UINT32_MAX /* marks a record whose duplicate has come */
+#define NEAR_BYTES (768u << 10)
+
+struct near_record {
+	uint64_t ns;		    /* the record's time; 0: its duplicate has come */
+	struct perf_event_header h; /* the record; its id and time are 0 */
+};
 
 struct fr_cutover {
 	uint64_t at_ns;
 	bool is_new; /* true: the records come from the new capture now */
 	size_t len;
-	_Alignas(8) uint8_t near[NEAR_BYTES]; /* records of the old capture; their ids and times are 0 */
+	_Alignas(8) uint8_t near[NEAR_BYTES]; /* struct near_record of records of the old capture */
 };
 
 struct fr_cutover *fr_cutover_new(void)
@@ -48,7 +52,7 @@ void fr_cutover_begin_new(struct fr_cutover *c)
 bool fr_cutover_keeps_run(const struct fr_cutover *c, uint64_t first_ns, uint64_t last_ns)
 {
 	return c->is_new ? first_ns >= c->at_ns + FR_CUTOVER_NEAR_NS
-			 : last_ns + FR_CUTOVER_NEAR_NS < c->at_ns;
+			 : last_ns + FR_CUTOVER_WAIT_NS < c->at_ns;
 }
 
 /* Sets the fields in which duplicates differ to 0: the id and the time. FORK and EXIT records have the time
@@ -69,42 +73,62 @@ static void clear_event(struct perf_event_header *h)
 		((struct fr_record_task *)h)->time = 0;
 }
 
-static void remember(struct fr_cutover *c, const struct perf_event_header *h)
+static void remember(struct fr_cutover *c, const struct perf_event_header *h, uint64_t ns)
 {
-	if (h->size > sizeof(c->near) - c->len)
+	struct near_record *n = (struct near_record *)(c->near + c->len);
+
+	if (sizeof(n->ns) + h->size > sizeof(c->near) - c->len)
 		return;
-	memcpy(c->near + c->len, h, h->size);
-	clear_event((struct perf_event_header *)(c->near + c->len));
-	c->len += h->size;
+	n->ns = ns;
+	memcpy(&n->h, h, h->size);
+	clear_event(&n->h);
+	c->len += sizeof(n->ns) + h->size;
 }
 
-/* Returns whether H is a duplicate of a record of the old capture, and marks that record. Each record of the
-   old capture has at most one duplicate. */
-static bool is_duplicate(struct fr_cutover *c, const struct perf_event_header *h)
+static uint64_t distance(uint64_t a_ns, uint64_t b_ns)
+{
+	return a_ns < b_ns ? b_ns - a_ns : a_ns - b_ns;
+}
+
+/* Returns whether H is a duplicate of a record of the old capture, and marks that record: each record of the
+   old capture has at most one duplicate. If a program makes the same call again and again, there are several
+   equal records, and the one with the nearest time is of the same incident. */
+static bool take_duplicate(struct fr_cutover *c, const struct perf_event_header *h, uint64_t ns)
 {
 	uint8_t copy[FR_RECORD_MAX + 1] __attribute__((aligned(8)));
-	struct perf_event_header *wanted = (struct perf_event_header *)copy, *old;
+	struct perf_event_header *wanted = (struct perf_event_header *)copy;
+	struct near_record *n, *nearest = NULL;
+	uint64_t nearest_ns = FR_CUTOVER_NEAR_NS + 1;
 
 	memcpy(copy, h, h->size);
 	clear_event(wanted);
-	for (size_t at = 0; at < c->len; at += old->size) {
-		old = (struct perf_event_header *)(c->near + at);
-		if (old->size == h->size && memcmp(old, wanted, h->size) == 0) {
-			old->type = TYPE_FOUND;
-			return true;
+	for (size_t at = 0; at < c->len; at += sizeof(n->ns) + n->h.size) {
+		n = (struct near_record *)(c->near + at);
+		if (distance(n->ns, ns) < nearest_ns && n->h.size == h->size &&
+			memcmp(&n->h, wanted, h->size) == 0) {
+			nearest = n;
+			nearest_ns = distance(n->ns, ns);
 		}
 	}
-	return false;
+	if (nearest)
+		nearest->ns = 0;
+	return nearest;
+}
+
+static bool keeps_new(struct fr_cutover *c, const struct perf_event_header *h, uint64_t ns)
+{
+	if (ns + 2 * FR_CUTOVER_NEAR_NS < c->at_ns || ns >= c->at_ns + FR_CUTOVER_NEAR_NS)
+		return ns >= c->at_ns;
+	return !take_duplicate(c, h, ns) && ns + FR_CUTOVER_NEAR_NS >= c->at_ns;
 }
 
 bool fr_cutover_keeps(struct fr_cutover *c, const struct perf_event_header *h)
 {
-	const uint64_t t = fr_record_time(h);
-	const bool is_near_or_later = t + FR_CUTOVER_NEAR_NS >= c->at_ns;
+	const uint64_t ns = fr_record_time(h);
 
 	if (c->is_new)
-		return is_near_or_later && (t >= c->at_ns + FR_CUTOVER_NEAR_NS || !is_duplicate(c, h));
-	if (is_near_or_later && t < c->at_ns)
-		remember(c, h);
-	return t < c->at_ns;
+		return keeps_new(c, h, ns);
+	if (ns < c->at_ns && ns + FR_CUTOVER_WAIT_NS >= c->at_ns)
+		remember(c, h, ns);
+	return ns < c->at_ns;
 }

@@ -7,10 +7,11 @@
  * the new capture.
  *
  * While both captures record, the kernel makes two records of each incident, one for each capture, and reads
- * the clock for each record. Near the cut-over time, it is possible that one of the two records is earlier
- * than the cut-over time, and the other record later. So a record of the new capture that is within
- * FR_CUTOVER_NEAR_NS of the cut-over time is dropped only if it is a duplicate. It is a duplicate if a record
- * that was taken from the old capture is equal, except for the id of the event and the time.
+ * the clock for each record. Near the cut-over time T, it is possible that one of the two records is earlier
+ * than T, and the other record later. So a record of the new capture that is within FR_CUTOVER_NEAR_NS of T
+ * is dropped only if it is a duplicate. It is a duplicate if a record that was taken from the old capture is
+ * equal, except for the id of the event and the time, and if the two times differ by at most
+ * FR_CUTOVER_NEAR_NS. docs/design/97 has the ranges in which duplicates are searched.
  *
  * Only the recorder thread calls these functions, except fr_cutover_new() and fr_cutover_free().
  */
@@ -21,6 +22,9 @@
 #include <stdint.h>
 
 #define FR_CUTOVER_NEAR_NS 100000ULL /* an interrupt can run between the two readings of the clock */
+/* Records of the old capture are remembered from this time before the cut-over time on. So the recorder waits
+   for this time between the previous round and the cut-over time. */
+#define FR_CUTOVER_WAIT_NS (3 * FR_CUTOVER_NEAR_NS)
 
 struct fr_cutover;
 

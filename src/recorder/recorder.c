@@ -416,7 +416,7 @@ static int switch_capture(struct fr_recorder *r, void *ctx)
 	/* Wait, so that the cut-over time is not near the previous round. If the previous round took
 	   records near the cut-over time, the cut-over would not know these records, and would keep
 	   their duplicates. */
-	usleep(FR_CUTOVER_NEAR_NS / FR_NSEC_PER_USEC);
+	usleep(FR_CUTOVER_WAIT_NS / FR_NSEC_PER_USEC);
 	r->cutover_ns = fr_monotonic_ns();
 	fr_cutover_set_time(r->cutover, r->cutover_ns);
 	/* If the recorder is killed now, the next instance knows which capture has which samples. */
@@ -449,7 +449,7 @@ static int begin_take_over(struct fr_recorder *r, void *ctx)
 {
 	uint64_t *ret_ns = ctx;
 
-	usleep(FR_CUTOVER_NEAR_NS / FR_NSEC_PER_USEC); /* for the reason in switch_capture() */
+	usleep(FR_CUTOVER_WAIT_NS / FR_NSEC_PER_USEC); /* for the reason in switch_capture() */
 	*ret_ns = fr_monotonic_ns();
 	r->takeover = fr_cutover_new();
 	if (!r->takeover)

@@ -3,8 +3,8 @@
 
 /*
  * The recorder thread moves the records of the kernel rings into the ring in user space. The thread waits
- * only in epoll_wait(), and for 100 µs at a cut-over (fr_recorder_switch()), or 1 ms after a restart. It
- * never logs, and allocates no memory for a sample.
+ * only in epoll_wait(), and for 300 µs at a cut-over (fr_recorder_switch()), and for 1 ms more after a
+ * restart. It never logs, and allocates no memory for a sample.
  */
 
 #include "base/clock.h"
@@ -46,7 +46,7 @@ int fr_recorder_snapshot(struct fr_recorder *r, struct fr_snapshot **ret);
 /* Cuts over to the capture `to`, which is open and enabled: from the cut-over on, records come from `to`. If
    both captures have a record of the same incident, one of the two records is kept. After the cut-over, the
    previous capture is disabled, and the caller frees it. Blocks for some rounds; the recorder thread sleeps
-   for FR_CUTOVER_NEAR_NS. Any thread except the recorder's is allowed to call this function. Returns 0; or a
+   for FR_CUTOVER_WAIT_NS. Any thread except the recorder's is allowed to call this function. Returns 0; or a
    negative errno, with a message in D. On an error, the previous capture stays in use. */
 int fr_recorder_switch(struct fr_recorder *r, struct fr_capture *to, struct fr_diag *d);
 

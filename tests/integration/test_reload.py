@@ -2,6 +2,7 @@
 """A reload changes events, buffers and the size of the ring while a load is recorded. The ring keeps all records that it has
 room for, and no record is missing except for reported losses."""
 import json
+import random
 import signal
 import time
 
@@ -85,6 +86,20 @@ def test_events_and_buffers_change_under_load(configured):
     counted = finish_load(process, stop=True)
     assert_whole(d, d.dump_by_control(), counted)
     exact(sequence(d.finish(), counted))
+
+
+def test_numbered_events_of_bpf_programs(configured):
+    """The programs of both captures run during a cut-over. With so many reloads, some cut-over times are between the two
+    records of one number."""
+    keys = dict(COUNTED, Events="raw_syscalls:sys_enter/capture=bpf/", RingSize="64M")
+    d = configured.start(**keys)
+    counting = start_load("count", "-t", 3600, "-c", last_cpu(), "-p", 500)
+    until("numbers", lambda: d.status()["ring"]["samples"] > 1000)
+    for i in range(20):
+        time.sleep(random.uniform(0.05, 0.2))
+        configured.must_reload("records raw_syscalls:sys_enter", **dict(keys, KernelBuffer="8M" if i % 2 == 0 else "16M"))
+    counted = finish_load(counting, stop=True)
+    assert_whole(d, d.dump_by_control(), counted)
 
 
 def test_a_dump_has_the_events_before_and_after_a_reload(configured):

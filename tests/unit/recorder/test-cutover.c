@@ -39,15 +39,15 @@ static void check(unsigned seed, uint64_t old_late_ns, uint64_t new_late_ns, boo
 	unsigned char kept[HITS] = {0};
 
 	assert_non_null(c);
-	srandom(seed);
 	fr_cutover_set_time(c, CUT_NS);
 	for (int pass = 0; pass < 2; pass++) {
 		srandom(seed);
 		for (uint64_t i = 0; i < HITS; i++) {
-			uint64_t hit = CUT_NS - 1000000 + i * 500 + (uint64_t)random() % 100;
-			uint64_t late = (uint64_t)random(), max_ns = pass ? new_late_ns : old_late_ns;
-			struct record r = make(same_payload ? i / 4 : i, hit + (max_ns ? late % max_ns : 0),
-				(uint64_t)pass + 1);
+			uint64_t hit = CUT_NS - 1000000 + i * 500 + (uint64_t)random() % 500;
+			uint64_t late[2] = {(uint64_t)random(), (uint64_t)random()};
+			uint64_t max_ns = pass ? new_late_ns : old_late_ns;
+			struct record r = make(same_payload ? i / 4 : i,
+				hit + (max_ns ? late[pass] % max_ns : 0), (uint64_t)pass + 1);
 
 			kept[i] += fr_cutover_keeps(c, &r.s.header);
 		}
@@ -74,6 +74,38 @@ TEST(each_once)
 	}
 }
 
+/* Check a cut-over in a row of hits whose records differ only in the time. The clock of one capture is read
+   OLD_LATE_NS or NEW_LATE_NS after the hit. */
+static void check_row(uint64_t shift_ns, uint64_t old_late_ns, uint64_t new_late_ns)
+{
+	struct fr_cutover *c = fr_cutover_new();
+	unsigned kept = 0;
+
+	assert_non_null(c);
+	fr_cutover_set_time(c, CUT_NS);
+	for (int pass = 0; pass < 2; pass++) {
+		for (uint64_t i = 0; i < HITS; i++) {
+			struct record r = make(1,
+				CUT_NS - 1000000 + i * 600 + shift_ns + (pass ? new_late_ns : old_late_ns),
+				(uint64_t)pass + 1);
+
+			kept += fr_cutover_keeps(c, &r.s.header);
+		}
+		fr_cutover_begin_new(c);
+	}
+	assert_int_equal(kept, HITS);
+	fr_cutover_free(c);
+}
+
+TEST(each_of_a_row_of_equal_records_once)
+{
+	for (uint64_t shift_ns = 0; shift_ns < 600; shift_ns += 10) {
+		check_row(shift_ns, 0, 0);
+		check_row(shift_ns, 0, 230);
+		check_row(shift_ns, 230, 0);
+	}
+}
+
 /* Records of the new capture that the old capture does not have are kept from the cut-over on, and shortly
    before it. */
 TEST(without_duplicates)
@@ -83,7 +115,7 @@ TEST(without_duplicates)
 
 	fr_cutover_set_time(c, CUT_NS);
 	assert_false(fr_cutover_keeps(c, &r.s.header));
-	assert_true(fr_cutover_keeps_run(c, 1, CUT_NS - FR_CUTOVER_NEAR_NS - 1));
+	assert_true(fr_cutover_keeps_run(c, 1, CUT_NS - FR_CUTOVER_WAIT_NS - 1));
 	assert_false(fr_cutover_keeps_run(c, 1, CUT_NS - 1));
 	fr_cutover_begin_new(c);
 	r = make(2, CUT_NS - 2 * FR_CUTOVER_NEAR_NS, 2);
