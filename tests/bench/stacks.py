@@ -55,22 +55,24 @@ def by_tables(work, args, program, seconds, how="unwind"):
 
 
 def one(work, args, place, name, seconds):
-    """Returns {way: figures} of the program NAME, or None if it is not installed."""
+    """Returns {way: figures} of the program NAME, or None if it is not installed. Each way has a run of the program of its own."""
     print(name, file=sys.stderr, flush=True)
-    try:
-        program = programs.Running(name, place)
-    except FileNotFoundError:
-        return None
-    try:
-        time.sleep(1)
-        with measure.new_directory(work) as directory:
-            result = {"perf fp": by_perf(directory, program, seconds, "fp"),
-                      "perf dwarf": by_perf(directory, program, seconds, "dwarf"),
-                      "flightrecd fp": by_tables(work, args, program, seconds, "fp"),
-                      "flightrecd unwind": by_tables(work, args, program, seconds)}
-        assert program.is_running(), f"{name} has ended too early"
-    finally:
-        program.end()
+    ways = {"perf fp": lambda program, directory: by_perf(directory, program, seconds, "fp"),
+            "perf dwarf": lambda program, directory: by_perf(directory, program, seconds, "dwarf"),
+            "flightrecd fp": lambda program, directory: by_tables(work, args, program, seconds, "fp"),
+            "flightrecd unwind": lambda program, directory: by_tables(work, args, program, seconds)}
+    result = {}
+    for way, measure_it in ways.items():
+        try:
+            program = programs.Running(name, place)
+        except FileNotFoundError:
+            return None
+        try:
+            time.sleep(1)
+            with measure.new_directory(work) as directory:
+                result[way] = measure_it(program, directory)
+        finally:
+            program.end()
     return result
 
 
