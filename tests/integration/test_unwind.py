@@ -159,6 +159,21 @@ def test_stacks_equal_those_of_perf(tmp_path):
     assert figures["equal_to_whole"] >= 0.995 * figures["reference_whole"], figures
 
 
+def test_events_of_children_keep_their_names(tmp_path):
+    """The kernel gives the perf events of a child the BPF program, but not what says which event it is."""
+    d = Daemon(tmp_path, "-e", "cpu-clock/call-graph=unwind,freq=99/", "-e", "page-faults/call-graph=unwind,period=1/",
+               "-m", "8M", "-M", "64M", command=[program("frtest-spawn"), "-n", 20, "-m", 5])
+    try:
+        assert d.launch().wait() == 0, d.log()
+    finally:
+        d.kill()
+    stacks = list(callchains.read(tmp_path / "perf.data"))
+    children = [s.event.split("/")[0].split(":")[0] for s in stacks if s.pid != stacks[0].pid]
+    print({name: children.count(name) for name in set(children)})
+    assert children.count("page-faults") > 20 * 20
+    assert children.count("cpu-clock") < 200
+
+
 # --- ordinary programs ------------------------------------------------------------------------------------------------
 
 SHORT = ("python3", "gzip", "perl", "sort", "openssl", "sqlite3", "redis", "go (fzf)", "rust (rg)")
