@@ -174,6 +174,19 @@ def test_events_of_children_keep_their_names(tmp_path):
     assert children.count("cpu-clock") < 200
 
 
+def test_in_a_pid_namespace_the_kernel_makes_the_samples(tmp_path):
+    """BPF programs would write pids that side-band does not have there, so no sample would have the name of its program."""
+    d = Daemon(tmp_path, "-e", "cpu-clock/call-graph=unwind,freq=499/", "-m", "8M", "-M", "64M",
+               prefix=("unshare", "--pid", "--fork", "--mount-proc"), command=[program("frtest-burn"), "-u", "0.5"])
+    try:
+        assert d.launch().wait() == 0, d.log()
+    finally:
+        d.kill()
+    assert "in a pid namespace" in d.log()
+    stacks = callchains.read(tmp_path / "perf.data")
+    assert len([s for s in stacks if s.comm == "frtest-burn" and 0 < s.pid < 100]) > 100
+
+
 # --- ordinary programs ------------------------------------------------------------------------------------------------
 
 SHORT = ("python3", "gzip", "perl", "sort", "openssl", "sqlite3", "redis", "go (fzf)", "rust (rg)")
