@@ -19,16 +19,32 @@ struct {
 	__type(value, struct fr_scratch);
 } sample_scratch SEC(".maps");
 
+#define CPUS 8192u
+
+/* The index of the event of each CPU, plus 1: for perf events that a child has inherited. The kernel gives
+   them the program, but not the cookie. So an event that is inherited has an instance of this object. */
+__u32 inherited[CPUS];
+
+/* Returns the index of the event, plus 1. */
+static __always_inline __u64 index_plus_1(struct bpf_perf_event_data *ctx)
+{
+	const __u64 cookie = bpf_get_attach_cookie(ctx);
+
+	return cookie ? cookie : inherited[bpf_get_smp_processor_id() & (CPUS - 1)];
+}
+
 /* Runs when a perf event overflows. Returns 0, so that the kernel does not make a sample, too. */
 SEC("perf_event")
 int sample(struct bpf_perf_event_data *ctx)
 {
+	const __u64 index = index_plus_1(ctx);
 	const __u64 ip = PT_REGS_IP(&ctx->regs);
 	const int in_kernel = (__s64)ip < 0;
 	struct fr_record r;
 
-	if (!fr_record_begin(&r, &sample_scratch, bpf_get_attach_cookie(ctx), ip,
-		    in_kernel ? PERF_RECORD_MISC_KERNEL : PERF_RECORD_MISC_USER, ctx->sample_period))
+	if (!index ||
+		!fr_record_begin(&r, &sample_scratch, index - 1, ip,
+			in_kernel ? PERF_RECORD_MISC_KERNEL : PERF_RECORD_MISC_USER, ctx->sample_period))
 		return 0;
 	fr_record_add_stacks(&r, ctx, 0);
 	fr_record_submit(&r);

@@ -8,7 +8,7 @@
 
 #include "unwind.h"
 
-/* One opened event. The cookie of a program's link is the index of its event. */
+/* One opened event. The cookie of a program's link is the index of its event, plus 1. */
 struct fr_bpf_event {
 	fr_u64 id;
 	fr_u32 flags;

@@ -41,17 +41,17 @@ struct fr_record {
 	__u32 words; /* words of the record so far */
 };
 
-/* Begins a record of the event with the index COOKIE, whose pid and tid are those of the current task.
+/* Begins a record of the event with the index INDEX, whose pid and tid are those of the current task.
    Returns whether there is such an event. */
 static __always_inline int fr_record_begin(
-	struct fr_record *r, void *scratch_map, __u64 cookie, __u64 ip, __u16 misc, __u64 period)
+	struct fr_record *r, void *scratch_map, __u64 index, __u64 ip, __u16 misc, __u64 period)
 {
 	__u64 pid_tgid = bpf_get_current_pid_tgid(), *words;
 	__u32 zero = 0;
 
 	r->scratch = bpf_map_lookup_elem(scratch_map, &zero);
 	r->shared = bpf_map_lookup_elem(&fr_bpf_shared, &zero);
-	r->index = cookie % FR_BPF_EVENTS_MAX;
+	r->index = index % FR_BPF_EVENTS_MAX;
 	if (!r->scratch || !r->shared)
 		return 0;
 	r->event = &r->shared->events[r->index];

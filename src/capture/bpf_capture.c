@@ -12,6 +12,7 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/capability.h>
+#include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 
@@ -22,6 +23,12 @@
 
 struct fr_bpf_capture {
 	struct capture *programs;
+	/* One instance of the program for each event that children inherit: see capture.bpf.c. */
+	struct inherited {
+		const struct fr_event *event;
+		struct capture *programs;
+	} * inherited;
+	size_t n_inherited;
 	struct fr_off_cpu *off_cpu; /* NULL: the event offcpu is not recorded */
 	uint64_t untracked;	    /* of off_cpu: how many were counted */
 	const struct fr_unwinder *unwinder;
@@ -174,7 +181,10 @@ struct fr_bpf_capture *fr_bpf_capture_free(struct fr_bpf_capture *b)
 		fr_bpf_ring_free(&b->rings[i]);
 	if (b->shared)
 		munmap(b->shared, shared_bytes());
+	for (size_t i = 0; i < b->n_inherited; i++)
+		capture__destroy(b->inherited[i].programs);
 	capture__destroy(b->programs);
+	free(b->inherited);
 	free(b->opened);
 	free(b->rings);
 	free(b);
@@ -204,18 +214,48 @@ static int fail_too_many(struct fr_diag *d)
 		"more than %u events on all CPUs with call-graph=unwind", FR_BPF_EVENTS_MAX);
 }
 
+/* Returns the instance of the program for the event E, which children inherit; or NULL with errno. */
+static struct capture *find_or_load_inherited(struct fr_bpf_capture *b, const struct fr_event *e)
+{
+	struct inherited *more;
+	struct capture *p;
+	int r;
+
+	for (size_t i = 0; i < b->n_inherited; i++)
+		if (b->inherited[i].event == e)
+			return b->inherited[i].programs;
+	more = realloc(b->inherited, (b->n_inherited + 1) * sizeof(*more));
+	if (!more)
+		return NULL;
+	b->inherited = more;
+	p = capture__open();
+	if (!p)
+		return NULL;
+	more[b->n_inherited++] = (struct inherited){e, p};
+	r = fr_bpf_capture_share_maps(b, p->obj);
+	if (r == 0)
+		r = capture__load(p);
+	errno = -r;
+	return r == 0 ? p : NULL;
+}
+
 int fr_bpf_capture_add(struct fr_bpf_capture *b, const struct fr_event *e, int fd, int cpu, uint64_t id,
 	struct fr_counter_cell *cell, struct fr_diag *d)
 {
 	const size_t i = b->n_opened;
-	LIBBPF_OPTS(bpf_link_create_opts, opts, .perf_event.bpf_cookie = i);
+	LIBBPF_OPTS(bpf_link_create_opts, opts, .perf_event.bpf_cookie = i + 1);
+	struct capture *programs;
 	int link;
 
 	if (i == FR_BPF_EVENTS_MAX)
 		return fail_too_many(d);
+	programs = e->attr.inherit ? find_or_load_inherited(b, e) : b->programs;
+	if (!programs)
+		return fr_fail_errno(d, -errno, NULL, "cannot load the BPF program of %s", e->name);
 	b->shared->events[i] = describe(e, cpu, id);
+	programs->bss->inherited[cpu] = (uint32_t)i + 1;
 	/* bpf_program__attach_perf_event_opts() would also enable the event. */
-	link = bpf_link_create(bpf_program__fd(b->programs->progs.sample), fd, BPF_PERF_EVENT, &opts);
+	link = bpf_link_create(bpf_program__fd(programs->progs.sample), fd, BPF_PERF_EVENT, &opts);
 	if (link < 0)
 		return fr_fail_errno(d, -errno, NULL, "cannot attach a BPF program to %s", e->name);
 	b->opened[b->n_opened++] = (struct opened){link, cell};

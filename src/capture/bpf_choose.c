@@ -5,6 +5,7 @@
 #include "capture/event_internal.h"
 #include "capture/perf_open.h"
 #include "base/cleanup.h"
+#include "base/pidns.h"
 #include "perfdata/record.h"
 
 #include <errno.h>
@@ -126,6 +127,8 @@ static const char *find_obstacle(
 		return "it has modifiers";
 	if (a->sample_type & ~(uint64_t)SAMPLE_TYPES)
 		return "its call graph is not unwind, fp or no";
+	if (fr_own_pidns())
+		return "the recorder is in a pid namespace";
 	if (access("/sys/kernel/btf/vmlinux", R_OK) < 0)
 		return "the kernel has no BTF";
 	return NULL;

@@ -2,6 +2,7 @@
 #include "capture/off_cpu.h"
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "base/pidns.h"
 #include "unwind/unwinder.h"
 
 #include "sleep.skel.h"
@@ -84,19 +85,6 @@ static int64_t find_preempt_count(void)
 	return rq && count ? count - rq : 0;
 }
 
-/* Returns the pid of this process in the initial pid namespace. */
-static pid_t own_pid(void)
-{
-	_cleanup_free_ char *text = NULL;
-	_cleanup_fclose_ FILE *f = fopen("/proc/self/status", "re");
-	size_t size = 0;
-
-	while (f && getline(&text, &size, f) > 0)
-		if (!strncmp(text, "NStgid:", 7))
-			return (pid_t)strtol(text + 7, NULL, 10);
-	return getpid();
-}
-
 static int reuse(struct bpf_map *map, int fd)
 {
 	const int r = bpf_map__reuse_fd(map, fd);
@@ -143,7 +131,7 @@ static int set_up(struct sleep *p, const struct fr_off_cpu_config *c)
 	const bool by_pid = c->n_pids > 0;
 	int r;
 
-	p->rodata->own_tgid = (__u32)own_pid();
+	p->rodata->own_tgid = (__u32)getpid();
 	p->rodata->by_pid = by_pid;
 	p->rodata->by_cgroup = c->cgroup_fd >= 0;
 	p->rodata->preempt_count_offset = find_preempt_count();
@@ -202,11 +190,23 @@ static int check_cgroup(int fd, struct fr_diag *d)
 		"the event offcpu cannot be limited to a cgroup of version 1");
 }
 
+/* The pids in samples are those of the first pid namespace, and side-band has those of this process. */
+static int check_pidns(struct fr_diag *d)
+{
+	if (!fr_own_pidns())
+		return 0;
+	return fr_fail(d, -EOPNOTSUPP,
+		"run flightrecd in the first pid namespace, or leave out the event offcpu: OffCPU=no",
+		"the event offcpu cannot be recorded in a pid namespace");
+}
+
 int fr_off_cpu_new(const struct fr_off_cpu_config *config, struct fr_off_cpu **ret, struct fr_diag *d)
 {
 	struct fr_off_cpu *o;
 	int r = check_cgroup(config->cgroup_fd, d);
 
+	if (r == 0)
+		r = check_pidns(d);
 	if (r < 0)
 		return r;
 	o = calloc(1, sizeof(*o));

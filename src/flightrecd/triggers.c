@@ -2,6 +2,7 @@
 #include "flightrecd/triggers.h"
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/pidns.h"
 #include "config/compare.h"
 #include "flightrecd/dumps.h"
 #include "flightrecd/view.h"
@@ -10,10 +11,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
-
-/* The inode of the initial pid namespace (PROC_PID_INIT_INO in the kernel). */
-#define FIRST_PIDNS 0xeffffffcu
 
 static int on_dump(
 	void *ctx, const struct fr_cause *cause, uint64_t window_ns, uint64_t post_ns, uint64_t *ret_id)
@@ -96,15 +93,6 @@ static struct fr_triggers_config of_all(const struct fr_config *c)
 	return all;
 }
 
-static uint32_t own_pidns(void)
-{
-	struct stat st;
-
-	if (stat("/proc/self/ns/pid", &st) < 0 || st.st_ino == FIRST_PIDNS)
-		return 0;
-	return (uint32_t)st.st_ino;
-}
-
 /* Logs the message of the kernel's verifier about a program that it rejects. */
 static void on_log(void *ctx, const char *text)
 {
@@ -133,7 +121,7 @@ int fr_daemon_triggers_open(struct fr_daemon *m, struct fr_diag *d)
 		.arming = {m->arming[FR_ARMING_OWN], m->arming[FR_ARMING_FILES]},
 	};
 	const struct fr_source_env env = {
-		.event = m->event, .self = getpid(), .pidns = own_pidns(), .gid = m->gid, .log = on_log};
+		.event = m->event, .self = getpid(), .pidns = fr_own_pidns(), .gid = m->gid, .log = on_log};
 	const struct fr_triggers_config all = of_all(m->config);
 	const size_t disabled = m->config->is_personal ? n_disabled(m->config) : 0;
 	int r = fr_triggers_new(&env, &ops, &m->triggers);

@@ -2,6 +2,7 @@
 #include "unwind/kernel.h"
 #include "base/capability.h"
 #include "base/cleanup.h"
+#include "base/pidns.h"
 #include "unwind-maps.skel.h"
 
 #include <bpf/bpf.h>
@@ -64,6 +65,11 @@ static int load(struct fr_unwind_kernel *k, struct fr_diag *d)
 
 	if (!is_capable())
 		return explain(-EPERM, "load", d); /* libbpf would print a message */
+	/* Side-band has other pids here than BPF programs see. */
+	if (fr_own_pidns())
+		return fr_fail(d, -EOPNOTSUPP,
+			"run flightrecd in the first pid namespace, or use frame pointers",
+			"user stacks cannot be unwound in a pid namespace");
 	if (access(BTF_PATH, R_OK) < 0)
 		return fr_fail(d, -EOPNOTSUPP, "use a kernel with CONFIG_DEBUG_INFO_BTF, or frame pointers",
 			"user stacks cannot be unwound: this kernel has no " BTF_PATH);

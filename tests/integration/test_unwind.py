@@ -159,6 +159,34 @@ def test_stacks_equal_those_of_perf(tmp_path):
     assert figures["equal_to_whole"] >= 0.995 * figures["reference_whole"], figures
 
 
+def test_events_of_children_keep_their_names(tmp_path):
+    """The kernel gives the perf events of a child the BPF program, but not what says which event it is."""
+    d = Daemon(tmp_path, "-e", "cpu-clock/call-graph=unwind,freq=99/", "-e", "page-faults/call-graph=unwind,period=1/",
+               "-m", "8M", "-M", "64M", command=[program("frtest-spawn"), "-n", 20, "-m", 5])
+    try:
+        assert d.launch().wait() == 0, d.log()
+    finally:
+        d.kill()
+    stacks = list(callchains.read(tmp_path / "perf.data"))
+    children = [s.event.split("/")[0].split(":")[0] for s in stacks if s.pid != stacks[0].pid]
+    print({name: children.count(name) for name in set(children)})
+    assert children.count("page-faults") > 20 * 20
+    assert children.count("cpu-clock") < 200
+
+
+def test_in_a_pid_namespace_the_kernel_makes_the_samples(tmp_path):
+    """BPF programs would write pids that side-band does not have there, so no sample would have the name of its program."""
+    d = Daemon(tmp_path, "-e", "cpu-clock/call-graph=unwind,freq=499/", "-m", "8M", "-M", "64M",
+               prefix=("unshare", "--pid", "--fork", "--mount-proc"), command=[program("frtest-burn"), "-u", "0.5"])
+    try:
+        assert d.launch().wait() == 0, d.log()
+    finally:
+        d.kill()
+    assert "in a pid namespace" in d.log()
+    stacks = callchains.read(tmp_path / "perf.data")
+    assert len([s for s in stacks if s.comm == "frtest-burn" and 0 < s.pid < 100]) > 100
+
+
 # --- ordinary programs ------------------------------------------------------------------------------------------------
 
 SHORT = ("python3", "gzip", "perl", "sort", "openssl", "sqlite3", "redis", "go (fzf)", "rust (rg)")
