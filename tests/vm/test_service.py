@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import threading
 import time
-from bisect import bisect
 
 import pytest
 
@@ -370,75 +369,17 @@ def test_kill_keeps_history(service):
         assert max(gaps, default=0) < 0.5 + stalls.worst, f"kill {i}: a hole in the history"
 
 
-HZ = 1000
-CONTROL = "/var/lib/control"
 
 
-def ticks(path):
-    """Returns the times of the samples of cpu-clock on each CPU, in ns, sorted."""
-    done = subprocess.run(["perf", "script", "-i", path, "-F", "cpu,time,event", "--ns"], capture_output=True, text=True,
-                          errors="replace", env={**os.environ, "HOME": str(path.parent), "PERF_CONFIG": "/dev/null"}, timeout=vm.LIMIT)
-    assert done.returncode == 0, done.stderr
-    cpus = {}
-    for cpu, s, ns in re.findall(r"^\s*\[(\d+)\]\s+(\d+)\.(\d{9}):\s+cpu-clock", done.stdout, re.M):
-        cpus.setdefault(int(cpu), []).append(int(s) * 10**9 + int(ns))
-    return {cpu: sorted(times) for cpu, times in cpus.items()}
-
-
-def test_samples_of_bpf_programs_have_no_gap(service):
-    """With CallGraph=unwind, a restart, kills at random moments and an upgrade cost no sample, and none comes twice. The timer
-    of cpu-clock can miss periods at any time on a virtual machine. So another recorder runs, which is not restarted: between two
-    samples, it has at most 3 (see test_restart.py)."""
-    def do(*command):
-        begin, pid = now(), service.pid()
-        service.run("systemctl", "reset-failed", "flightrecd")
-        service.run(*command)
-        service.wait_for(lambda: service.pid() not in (0, pid) and service.is_active() == "active", "the next instance")
-        windows.append((begin, now()))
-        adopted = json.loads(service.run("flightrecctl", "status", "--json=short").stdout)
-        adopted = adopted.get("status", adopted)["adopted"]
-        assert (adopted["continued"], adopted["gaps_s"]) == ("all", before["gaps_s"]), (adopted, service.journal())
-
-    service.shell(f"printf '[Recorder]\nEvents=cpu-clock\nCallGraph=unwind\nFrequency={HZ}\nRingSize=64M\n' >{CONF}")
+def test_in_a_container_the_kernel_makes_the_samples(service):
+    """BPF programs see the pids of the first pid namespace, and this system is in another one. test_restart.py has the tests of
+    BPF programs that go on between two instances."""
+    service.shell(f"printf '[Recorder]\nCallGraph=unwind\nOffCPU=auto\n' >{CONF}")
     service.run("systemctl", "restart", "flightrecd")
-    before = json.loads(service.run("flightrecctl", "status", "--json=short").stdout)
-    before = before.get("status", before)["adopted"]
-    service.run("systemd-run", "--unit=burn", "sh", "-c", "while :; do :; done")
-    service.run("mkdir", CONTROL)
-    service.run("systemd-run", "--unit=control", "--service-type=notify", "flightrecd", "-e", "cpu-clock", "-F", str(HZ), "-M", "64M",
-                "-o", CONTROL, "--socket", f"{CONTROL}/s")
-    seed = random.randrange(1 << 32)
-    print(f"seed {seed}")
-    moments = random.Random(seed)
-    windows = []
-    begin = now()
-    do("systemctl", "restart", "flightrecd")
-    for _ in range(KILLS):
-        time.sleep(moments.uniform(0, 0.7))
-        do("kill", "-9", str(service.pid()))
-    do("dpkg", "-i", "/share/upgrade.deb")
-    time.sleep(0.5)
-    path = service.dump("--last", f"{now() - begin:.0f}s")
-    print(service.run("flightrecctl", "--no-pager", "status").stdout)
-    assert "no gap before this instance" in service.run("flightrecctl", "--no-pager", "status").stdout
-    others = ticks(service.fetch(service.run("flightrecctl", "--socket", f"{CONTROL}/s", "dump").stdout.strip()))
-    for cpu, times in ticks(service.fetch(path)).items():
-        assert len(set(times)) == len(times), "a sample came twice"
-        pairs = [(a, b) for a, b in zip(times, times[1:]) if a / 1e9 > windows[0][0] - 0.1 and b / 1e9 < windows[-1][1] + 0.2]
-        most = max(bisect(others[cpu], b) - bisect(others[cpu], a) for a, b in pairs)
-        print(f"CPU {cpu}: {len(times)} samples; longest distance {max(b - a for a, b in pairs) / 1e6:.2f} ms; between two "
-              f"samples, the control has at most {most}")
-        assert most <= 3
-        # Nor did two instances record the same time.
-        for since, until in windows:
-            mine, its = (bisect(t, (until + 0.05) * 1e9) - bisect(t, (since - 0.05) * 1e9) for t in (times, others[cpu]))
-            assert mine <= max(its, (until - since + 0.1) * HZ) + 4, (cpu, mine, its, until - since)
-    # Nothing of an old instance is left.
-    stored = int(service.show("NFileDescriptorStore"))
-    cpus = len(service.shell("cat /proc/cpuinfo | grep ^processor").stdout.splitlines())
-    assert stored <= 2 + 2 * cpus + 1 + 4, stored
-    service.run("systemctl", "stop", "flightrecd")
-    assert files(service) == ["perf.data", "perf.data.json"]
+    status = json.loads(service.run("flightrecctl", "status", "--json=short").stdout)
+    status = status.get("status", status)
+    assert [e["name"] for e in status["events"]] == ["cpu-clock"], status["events"]
+    assert any("pid namespace" in n for n in status["notices"]), status["notices"]
 
 
 def test_the_ring_in_a_memory(service):
