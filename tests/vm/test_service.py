@@ -369,8 +369,6 @@ def test_kill_keeps_history(service):
         assert max(gaps, default=0) < 0.5 + stalls.worst, f"kill {i}: a hole in the history"
 
 
-
-
 def test_in_a_container_the_kernel_makes_the_samples(service):
     """BPF programs see the pids of the first pid namespace, and this system is in another one. test_restart.py has the tests of
     BPF programs that go on between two instances."""
