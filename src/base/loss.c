@@ -46,7 +46,7 @@ static const struct {
 		"machine used it; or a dump with AUX data could not be written"},
 	[FR_LOSS_SLEEP_TABLE] = {"sleep-table",
 		"there were more threads than the event offcpu can follow, so some sleeps were not measured; "
-		"a reload makes a larger table"},
+		"a reload and a restart keep the table: stop and start the recorder to make a larger one"},
 };
 
 const char *fr_loss_name(enum fr_loss cause)

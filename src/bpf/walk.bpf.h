@@ -431,8 +431,10 @@ static long fr_step(__u32 i, struct fr_walk_ctx *ctx)
 		return fr_step_frame_pointer(w, FR_UNWIND_NO_TABLE);
 	fr_find_rule(w, object, pc - w->bias, &rule);
 	/* The number of the object can stand for another object since the entry got the map. */
-	if (w->young != FR_YOUNG_NONE && *(volatile __u32 *)&object->stamp != w->stamp)
+	if (w->young != FR_YOUNG_NONE && *(volatile __u32 *)&object->stamp != w->stamp) {
+		fr_count_miss(w, ctx->shared);
 		return fr_step_frame_pointer(w, FR_UNWIND_CHANGED);
+	}
 	if (rule.kind == FR_UNWIND_END)
 		return fr_end_walk(w, FR_UNWIND_WHOLE);
 	if (rule.kind == FR_UNWIND_SIGNAL)
@@ -512,6 +514,9 @@ static __always_inline __u32 fr_walk_user(struct fr_scratch *s, __u32 at, __u32 
 	if (bpf_core_field_exists(task->in_execve) && BPF_CORE_READ_BITFIELD(task, in_execve))
 		return 0;
 	regs = (void *)bpf_task_pt_regs((void *)task);
+	/* a thread of the kernel in a process, such as a worker of vhost */
+	if (!regs->ip)
+		return 0;
 	fr_init_registers(w, regs);
 	w->at = at;
 	w->max = max < FR_BPF_STACK_MAX ? max : FR_BPF_STACK_MAX;

@@ -52,8 +52,10 @@ void fr_daemon_unwind_records(struct fr_daemon *m, const void *records, size_t l
 
 void fr_daemon_unwind_round(void *daemon, uint64_t since_ns)
 {
-	if (unwinder_of(daemon))
-		fr_unwinder_end_round(unwinder_of(daemon), since_ns);
+	struct fr_daemon *m = daemon;
+
+	if (unwinder_of(m) && fr_unwinder_end_round(unwinder_of(m), since_ns))
+		fr_tracker_request_scan(m->tracker);
 }
 
 void fr_daemon_unwind_lost(void *daemon)

@@ -5,7 +5,7 @@
  * The descriptors of BPF programs and their rings in systemd's descriptor store (capture/bpf_fds.h). Each
  * capture has a number, which is part of the names of its descriptors:
  *
- *     flightrec-bpf-NUMBER-shared, -ring, -link, -guard
+ *     flightrec-bpf-NUMBER-shared, -ring, -link, -guard, -lost, -sleeps
  *
  * Call these functions as those of handover.h.
  */

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "unwind/unwinder_private.h"
+#include "base/clock.h"
 #include "base/thread.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #define MEMORY_BYTES (64ULL << 20)
+/* If the records of a scan are too many, each scan makes the next one necessary. */
+#define SCAN_PERIOD_NS (60 * FR_NSEC_PER_SEC)
 
 static int make_parts(struct fr_unwinder *u, const struct fr_unwinder_config *config)
 {
@@ -130,6 +133,7 @@ static void push(struct fr_unwinder *u, const struct perf_event_header *h) FR_RE
 	if (has_room && fr_buf_append(&u->incoming, h, h->size) == 0)
 		return;
 	u->stats.queue_drops++;
+	u->wants_scan = true;
 	unwind_distrust(u);
 }
 
@@ -145,12 +149,21 @@ void fr_unwinder_update(struct fr_unwinder *u, const void *records, size_t len)
 	fr_unlock(&u->lock);
 }
 
-void fr_unwinder_end_round(struct fr_unwinder *u, uint64_t since_ns)
+bool fr_unwinder_end_round(struct fr_unwinder *u, uint64_t since_ns)
 {
+	const uint64_t now_ns = fr_monotonic_ns();
+	bool wants_scan;
+
 	fr_lock(&u->lock);
 	u->since_ns = since_ns;
+	wants_scan = u->wants_scan && now_ns >= u->no_scan_ns;
+	if (wants_scan) {
+		u->wants_scan = false;
+		u->no_scan_ns = now_ns + SCAN_PERIOD_NS;
+	}
 	fr_cond_broadcast(&u->changed);
 	fr_unlock(&u->lock);
+	return wants_scan;
 }
 
 void fr_unwinder_distrust(struct fr_unwinder *u)

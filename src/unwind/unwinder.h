@@ -57,8 +57,9 @@ size_t fr_unwinder_links(const struct fr_unwinder *u, int ret[static FR_UNWINDER
    never waits. One thread at a time. */
 void fr_unwinder_update(struct fr_unwinder *u, const void *records, size_t len);
 /* All side-band that is older than SINCE_NS was in a call of fr_unwinder_update() before this call. The same
-   thread as for fr_unwinder_update(). */
-void fr_unwinder_end_round(struct fr_unwinder *u, uint64_t since_ns);
+   thread as for fr_unwinder_update(). Returns whether the unwinder has lost records by itself, so that only a
+   scan of /proc brings back its trust; at most once in a minute. */
+bool fr_unwinder_end_round(struct fr_unwinder *u, uint64_t since_ns);
 
 /* Side-band was lost, so the maps of any process can be wrong: until fr_unwinder_trust(), no process is
    unwound by its maps where a BPF program has ever seen a change of them. Any thread. */

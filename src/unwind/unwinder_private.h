@@ -35,6 +35,8 @@ struct fr_unwinder {
 	uint64_t since_ns;	/* of the last fr_unwinder_end_round() */
 	uint64_t memory_bytes;	/* as fr_unwind_memory_max() */
 	bool is_distrusted;
+	bool wants_scan;      /* the unwinder itself has lost records */
+	uint64_t no_scan_ns;  /* ask for no scan before this time */
 	uint64_t distrust_ns; /* time of the last loss */
 	uint64_t trust_ns;    /* rounds that end behind this time are right again */
 	struct fr_unwinder_stats stats;

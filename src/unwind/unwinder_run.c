@@ -67,6 +67,14 @@ static void store_synced(struct fr_unwinder *u, uint64_t since_ns)
 	fr_unlock(&u->lock);
 }
 
+static void lose(struct fr_unwinder *u)
+{
+	fr_lock(&u->lock);
+	u->wants_scan = true;
+	unwind_distrust(u);
+	fr_unlock(&u->lock);
+}
+
 static void run_round(struct fr_unwinder *u, struct work *w)
 {
 	int r = fr_reorder_add(&u->order, w->records.data, w->records.len);
@@ -74,7 +82,7 @@ static void run_round(struct fr_unwinder *u, struct work *w)
 	if (r == 0 && w->since_ns > u->applied_ns)
 		r = fr_reorder_release(&u->order, w->since_ns, apply, u->processes);
 	if (r < 0)
-		fr_unwinder_distrust(u); /* no memory: some records were not applied */
+		lose(u); /* no memory: some records were not applied */
 	fr_buf_deinit(&w->records);
 	if (w->since_ns == u->applied_ns)
 		return;

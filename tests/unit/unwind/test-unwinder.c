@@ -613,6 +613,29 @@ TEST(after_a_loss_nothing_is_trusted_until_a_scan)
 	live_round(live);
 }
 
+TEST(after_too_many_records_a_scan_is_wanted_once)
+{
+	static struct {
+		struct fr_record_task task;
+		uint64_t tids, time, cpu, id;
+	} forks[1 << 19]; /* three times these are more than the queue takes */
+	const volatile uint64_t *synced_ns;
+	const uint64_t now_ns = fr_monotonic_ns();
+
+	start(0);
+	synced_ns = &u->kernel.shared->synced_ns;
+	for (size_t i = 0; i < FR_ARRAY_SIZE(forks); i++) {
+		forks[i].task.header = (struct perf_event_header){PERF_RECORD_FORK, 0, sizeof(forks[i])};
+		forks[i].task.pid = forks[i].task.tid = 1;
+		forks[i].time = now_ns;
+	}
+	for (int i = 0; i < 3; i++)
+		fr_unwinder_update(u, forks, sizeof(forks));
+	assert_true(fr_unwinder_end_round(u, now_ns));
+	assert_int_equal(*synced_ns, 0);
+	assert_false(fr_unwinder_end_round(u, now_ns));
+}
+
 TEST(other_objects_share_the_maps)
 {
 	struct unwind_maps *other;
