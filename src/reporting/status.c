@@ -170,6 +170,7 @@ static void add_unwind(const struct fr_view *v, cJSON *status)
 		{"tables", s->tables}, {"tables_made", s->tables_made}, {"tables_evicted", s->tables_evicted},
 		{"tables_failed", s->tables_failed}, {"processes_dropped", s->processes_dropped},
 		{"queue_drops", s->queue_drops});
+	cJSON_AddBoolToObject(o, "notes_changes", s->notes_changes);
 	add_seconds(o, "tables_s", s->tables_ns);
 }
 
