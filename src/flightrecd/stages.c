@@ -341,6 +341,8 @@ static int open_parts(struct fr_daemon *m, fr_progress progress, struct fr_diag 
 		fr_daemon_adopt_bpf(m);
 	if (r >= 0)
 		r = open_tracker(m, d);
+	if (r >= 0)
+		r = fr_handover_announce_sideband(&m->handover, &m->recording.session);
 	return r < 0 ? r : start_threads(m, progress, d);
 }
 

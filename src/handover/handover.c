@@ -498,6 +498,32 @@ static void write_state(struct fr_handover *h, const struct fr_session *session)
 	h->memory_error = q;
 }
 
+/* An opening of this instance whose samples are not enabled yet. It is not in the state before store(): an
+   open event in the state that no BPF program records means a gap. */
+static bool is_new_sample_event(const struct fr_event_desc *e, const void *ctx)
+{
+	(void)ctx;
+	return e->until_ns == 0 && !fr_attr_is_sideband(&e->attr);
+}
+
+int fr_handover_announce_sideband(struct fr_handover *h, const struct fr_session *session)
+{
+	_cleanup_session_ struct fr_session announced = {0};
+	int r;
+
+	/* If the adopted frames were moved to or from the crash memory, the next instance would not find the
+	   ring of this instance before store(). */
+	if (!h->adopted || h->in_memory != (h->memory != NULL))
+		return 0;
+	r = fr_session_copy(session, &announced);
+	if (r < 0)
+		return r;
+	fr_session_remove_events(&announced, is_new_sample_event, NULL);
+	fr_session_deinit(&h->state.session);
+	write_state(h, &announced);
+	return 0;
+}
+
 static int put_into_store(const char *name, int fd)
 {
 	char text[64 + FR_STATE_NAME_MAX];

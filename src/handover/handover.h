@@ -10,7 +10,7 @@
  * With RingMemory=, the ring is in the crash memory (crashmem/) and not in the store. Then the crash memory
  * also gets the state, for the time after a crash of the machine (rescue/).
  *
- *   receive ─► unite_session ─► open_history ─► store ─► update … ─► (the next instance)
+ *   receive ─► unite_session ─► open_history ─► announce_sideband ─► store ─► update … ─► (the next instance)
  *
  * If the ring or the state of the previous instance is damaged, the log has the reason, and recording begins
  * with an empty ring. There is no store if this process is not a service of systemd, or if it runs as
@@ -107,6 +107,11 @@ int fr_handover_open_history(struct fr_handover *h, const struct fr_history_conf
 /* Puts FD into the store. FD is a new ring, to which a resize moves the frames of the current ring. The
    current ring and the new ring are in the store until the next store(). */
 void fr_handover_add_ring(struct fr_handover *h, int fd);
+/* Adds the new opening of the side-band event in SESSION to the state of the previous instance, if its ring
+   was adopted. Side-band flows into this ring long before store(). If this instance is killed in between, the
+   next instance needs the ids of these records. Call this function before side-band is enabled. Returns 0 or
+   -ENOMEM. */
+int fr_handover_announce_sideband(struct fr_handover *h, const struct fr_session *session);
 /* Puts the ring and the state into the store. Call this function before the samples are enabled. Call it
    again when another ring has replaced the current ring, and when the session has other events. */
 void fr_handover_store(struct fr_handover *h, const struct fr_handover_facts *facts);

@@ -514,6 +514,27 @@ def test_kills_during_the_start_of_the_next_instance(instance, service_manager, 
     judge_no_gap(d.dump_by_control(), windows, control)
 
 
+@pytest.mark.parametrize("args", [BPF, (*COUNTED, "-M", "32M")], ids=["bpf", "kernel"])
+def test_a_kill_before_the_samples_of_an_instance(instance, service_manager, state_dir, tmp_path, args):
+    """An instance records side-band into the adopted ring before it records samples. If it is killed in between, dumps of the next
+    instance have these records, and stock perf knows their event."""
+    lock = tmp_path / "lock"
+    lock.touch()
+    instance(*args).kill()
+    hold = {"LD_PRELOAD": str(program("frtest-slowproc.so")), "FRTEST_HOLD_START": str(lock)}
+    held = Daemon(state_dir, *args, manager=service_manager, armed=False, env=hold).launch()
+    try:
+        until("side-band", lambda: service_manager.said("STATUS=starting: reads the processes"))
+        children = load("spawn", "-n", 5, "-m", 1)["children"]
+        time.sleep(3 * DRAIN_PERIOD)
+    finally:
+        held.kill()
+    d = instance(*args)
+    assert d.status()["adopted"]["continued"] == ("all" if args == BPF else "none"), d.log()
+    tasks = must("perf", "script", "-i", d.dump_by_control(), "--show-task-events").out
+    assert set(children) <= {int(pid) for pid in re.findall(r"PERF_RECORD_COMM exec: \S+:(\d+)/", tasks)}, tasks[-3000:]
+
+
 def test_only_samples_of_the_kernel_have_a_gap(instance, control):
     """If the kernel makes the samples of an event, there is a gap, but not for the samples of BPF programs."""
     both = (*BPF, *COUNTED)
