@@ -20,7 +20,7 @@ from harness import (ARMED_PROBES, EXIT, WATCHED, Daemon, die_with_parent, finis
 SYSCALLS = ("-e", "raw_syscalls:sys_enter", "--filter", "id == 8", "-m", "16M")
 # Losses that other programs of the machine can cause: the kernel rings are full, or the queue of the tracker is full while its
 # disk does not write.
-BUSY = ("kernel-ring-full", "side-band-queue")
+BUSY = ("kernel-ring-full", "side-band-queue", "side-band-lost")
 SKIP = 77
 
 
