@@ -42,7 +42,8 @@ static void look_at(struct seen *seen, const struct perf_event_header *h)
 
 	seen->own += s->pid == (uint32_t)getpid();
 	if (sleep->size + sizeof(uint32_t) == sizeof(*sleep) && sleep->common_type == FR_SLEEP_TRACEPOINT &&
-		s->pid == (uint32_t)seen->pid) {
+		s->pid == (uint32_t)seen->pid &&
+		s->tid == s->pid) { /* thread sanitizer has a thread of its own */
 		assert_int_equal(sleep->blocked + sleep->runqueue, sleep->duration);
 		assert_int_equal(sleep->common_pid, seen->pid);
 		seen->sleeps++;

@@ -289,9 +289,12 @@ static pid_t exec_child(void)
 TEST(after_an_exec_no_old_map_is_trusted)
 {
 	const volatile struct fr_unwind_change *c;
+	const struct fr_unwind_map *map;
+	uint32_t own;
 	pid_t pid;
 
 	start(0);
+	own = find_map(getpid(), (const void *)(uintptr_t)&compare_maps)->object;
 	pid = exec_child();
 	c = change_of(pid);
 	for (unsigned i = 0; i < 1000 && c->end != UINT64_MAX; i++)
@@ -303,7 +306,9 @@ TEST(after_an_exec_no_old_map_is_trusted)
 	live_round(live);
 	assert_true(c->ns < u->kernel.shared->synced_ns);
 	assert_ptr_not_equal(process(pid), process(getpid()));
-	assert_null(find_map(pid, (const void *)(uintptr_t)&compare_maps));
+	/* Without randomised addresses, the new program is where this program is. */
+	map = find_map(pid, (const void *)(uintptr_t)&compare_maps);
+	assert_true(!map || map->object != own);
 	kill_child(pid);
 	live_round(live);
 	assert_null(process(pid));
@@ -504,6 +509,9 @@ static pid_t run_deleted_file(void)
 
 TEST(a_deleted_file_has_a_table)
 {
+#ifdef __SANITIZE_THREAD__
+	unit_skip("thread sanitizer does not permit this vfork()");
+#endif
 	struct fr_unwind_known *k;
 	pid_t pid;
 
