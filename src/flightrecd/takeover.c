@@ -6,6 +6,23 @@
 #include <errno.h>
 #include <string.h>
 
+/* Returns whether the adopted rings have the samples of an opening of the event E. It need not be the newest
+   opening: a kill can come after the state has an opening, and before the store has its programs or after it
+   has lost those of the opening before. The programs that the store has make samples until now. */
+static bool is_continued(const struct fr_daemon *m, const struct fr_event_desc *e)
+{
+	const struct fr_session *s = &m->handover.state.session;
+
+	for (size_t i = 0; i < s->n_events; i++) {
+		const struct fr_event_desc *o = &s->events[i];
+
+		if (o->n_ids && memcmp(&o->attr, &e->attr, sizeof(o->attr)) == 0 &&
+			!strcmp(o->name, e->name) && fr_capture_continues_id(m->recording.capture, o->ids[0]))
+			return true;
+	}
+	return false;
+}
+
 /* Returns whether the adopted rings have the samples of all events that the previous instance recorded at its
    end. */
 static bool has_all_events(const struct fr_daemon *m)
@@ -16,8 +33,7 @@ static bool has_all_events(const struct fr_daemon *m)
 		const struct fr_event_desc *e = &s->events[i];
 		const bool is_open = e->until_ns == 0 || e->until_ns == UINT64_MAX;
 
-		if (is_open && e->n_ids && !fr_attr_is_sideband(&e->attr) &&
-			!fr_capture_continues_id(m->recording.capture, e->ids[0]))
+		if (is_open && e->n_ids && !fr_attr_is_sideband(&e->attr) && !is_continued(m, e))
 			return false;
 	}
 	return true;
