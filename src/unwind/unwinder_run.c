@@ -20,6 +20,8 @@ struct work {
 /* Waits for work, at most until the next look. Returns false if the thread shall end. */
 static bool wait_for_work(struct fr_unwinder *u, struct work *ret)
 {
+	bool goes_on;
+
 	fr_lock(&u->lock);
 	while (!u->stop && u->since_ns == u->applied_ns && u->incoming.len < UNWIND_QUEUE_BYTES / 16 &&
 		u->memory_bytes == fr_unwind_memory_max(u->memory))
@@ -28,8 +30,9 @@ static bool wait_for_work(struct fr_unwinder *u, struct work *ret)
 	*ret = (struct work){u->incoming, u->since_ns, u->memory_bytes};
 	u->pending_bytes += u->incoming.len;
 	u->incoming = (struct fr_buf){0};
+	goes_on = !u->stop;
 	fr_unlock(&u->lock);
-	return !u->stop;
+	return goes_on;
 }
 
 static bool has_new_round(struct fr_unwinder *u)
