@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "unwind/cfi_scan.h"
+#include "unwind/grow.h"
 #include "unwind/machine.h"
 #include "base/cleanup.h"
 
@@ -27,24 +28,6 @@ struct entry {
 	bool is_cie;
 	struct cfi_cursor c;
 };
-
-/* Makes room for one more element of *V. Returns 0, -E2BIG or -ENOMEM. */
-static int grow(void **v, size_t size, size_t n, size_t max, size_t *cap)
-{
-	size_t new_cap = *cap ? *cap * 2 : 64;
-	void *p;
-
-	if (n < *cap)
-		return 0;
-	if (n >= max)
-		return -E2BIG;
-	p = reallocarray(*v, new_cap, size);
-	if (!p)
-		return -ENOMEM;
-	*v = p;
-	*cap = new_cap;
-	return 0;
-}
 
 /* Reads an address or a size. The caller has checked the encoding. */
 static uint64_t read_pointer(const struct cfi_section *s, struct cfi_cursor *c, uint8_t encoding)
@@ -139,7 +122,7 @@ static bool read_cie(const struct cfi_section *s, struct cfi_cursor c, struct cf
 static int add_cie(struct scan *s, const struct entry *e)
 {
 	struct cfi_cie *cie;
-	int r = grow((void **)&s->e.cies, sizeof(*cie), s->e.n_cies, CIES_MAX, &s->cies_cap);
+	int r = unwind_grow((void **)&s->e.cies, sizeof(*cie), s->e.n_cies, CIES_MAX, &s->cies_cap);
 
 	if (r < 0)
 		return r;
@@ -206,7 +189,7 @@ static int add_fde(struct scan *s, const struct entry *e)
 	}
 	if (fde.begin == fde.end)
 		return 0;
-	r = grow((void **)&s->e.fdes, sizeof(fde), s->e.n_fdes, FDES_MAX, &s->fdes_cap);
+	r = unwind_grow((void **)&s->e.fdes, sizeof(fde), s->e.n_fdes, FDES_MAX, &s->fdes_cap);
 	if (r == 0)
 		s->e.fdes[s->e.n_fdes++] = fde;
 	return r;

@@ -22,8 +22,8 @@ static void store_state(struct fr_unwind_object *s, enum fr_unwind_object_state 
 	__atomic_store_n(&s->state, (uint32_t)state, __ATOMIC_RELEASE);
 }
 
-int fr_unwind_objects_new(struct fr_unwind_shared *shared, struct fr_unwind_memory *memory,
-	struct fr_early_ids *early_ids, struct fr_unwind_objects **ret)
+int fr_unwind_objects_new(
+	struct fr_unwind_shared *shared, struct fr_unwind_memory *memory, struct fr_unwind_objects **ret)
 {
 	struct fr_unwind_objects *o = calloc(1, sizeof(*o));
 
@@ -31,7 +31,6 @@ int fr_unwind_objects_new(struct fr_unwind_shared *shared, struct fr_unwind_memo
 		return -ENOMEM;
 	o->shared = shared;
 	o->memory = memory;
-	o->early_ids = early_ids;
 	o->n_numbers = FIRST_NUMBER;
 	store_state(shared_of(o, FR_UNWIND_OBJECT_BARE), FR_UNWIND_BARE);
 	store_state(shared_of(o, FR_UNWIND_OBJECT_FAILED), FR_UNWIND_FAILED);
@@ -137,8 +136,9 @@ static bool is_file(const char *name)
 	       !has_prefix(name, "/anon_hugepage");
 }
 
-/* Sets RET to the object of M. Returns false if M has none. */
-static bool make_key(struct fr_unwind_objects *o, const struct fr_record_mmap2 *m, struct fr_unwind_key *ret)
+/* Sets RET to the object of M. Returns false if M has none. A file whose record has no build-id is known by
+   its inode. */
+static bool make_key(const struct fr_record_mmap2 *m, struct fr_unwind_key *ret)
 {
 	int n = -ENOENT;
 
@@ -150,8 +150,6 @@ static bool make_key(struct fr_unwind_objects *o, const struct fr_record_mmap2 *
 	if (m->header.misc & PERF_RECORD_MISC_MMAP_BUILD_ID) {
 		n = (int)FR_MIN(m->build_id_size, sizeof(m->build_id));
 		memcpy(ret->id, m->build_id, (size_t)n);
-	} else if (is_file(m->filename) && o->early_ids) {
-		n = fr_early_ids_find(o->early_ids, m, false, ret->id);
 	}
 	if (n > 0) {
 		ret->id_len = (uint32_t)n;
@@ -223,7 +221,7 @@ uint32_t fr_unwind_objects_get(struct fr_unwind_objects *o, const struct fr_reco
 	struct fr_unwind_known *k;
 	struct fr_unwind_key key;
 
-	if (!make_key(o, m, &key))
+	if (!make_key(m, &key))
 		return FR_UNWIND_OBJECT_BARE;
 	k = FR_HASH_FIND(o->known, key, key);
 	if (!k)

@@ -9,7 +9,7 @@
  */
 
 #include "perfdata/record.h"
-#include "sideband/early_ids.h"
+#include "sideband/buildid.h"
 #include "sideband/hash.h"
 #include "unwind/memory.h"
 #include "unwind/table.h"
@@ -54,15 +54,14 @@ struct fr_unwind_known {
 struct fr_unwind_objects {
 	struct fr_unwind_shared *shared; /* borrowed */
 	struct fr_unwind_memory *memory; /* borrowed */
-	struct fr_early_ids *early_ids;	 /* borrowed; may be NULL */
 	struct fr_unwind_known *known;	 /* by key */
 	struct fr_unwind_known *by_number[FR_UNWIND_OBJECTS_MAX];
 	uint32_t n_numbers; /* all numbers that were used are below */
 	uint64_t n_tables, n_evicted;
 };
 
-int fr_unwind_objects_new(struct fr_unwind_shared *shared, struct fr_unwind_memory *memory,
-	struct fr_early_ids *early_ids, struct fr_unwind_objects **ret);
+int fr_unwind_objects_new(
+	struct fr_unwind_shared *shared, struct fr_unwind_memory *memory, struct fr_unwind_objects **ret);
 struct fr_unwind_objects *fr_unwind_objects_free(struct fr_unwind_objects *o);
 
 /* Returns the number of the object that M maps, with a reference. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "unwind/table_build.h"
+#include "unwind/grow.h"
 #include "unwind/table_rule.h"
 #include "base/cleanup.h"
 
@@ -23,23 +24,6 @@ struct builder {
 	uint16_t rule;		    /* of the last row */
 	uint16_t slots[HASH_SLOTS]; /* index of a rule; 0: free */
 };
-
-static int grow(void **v, size_t size, size_t n, size_t max, size_t *cap)
-{
-	size_t new_cap = *cap ? *cap * 2 : 256;
-	void *p;
-
-	if (n < *cap)
-		return 0;
-	if (n >= max)
-		return -E2BIG;
-	p = reallocarray(*v, new_cap, size);
-	if (!p)
-		return -ENOMEM;
-	*v = p;
-	*cap = new_cap;
-	return 0;
-}
 
 static uint32_t hash_rule(const struct fr_unwind_rule *rule)
 {
@@ -68,7 +52,8 @@ static int find_rule(struct builder *b, const struct fr_unwind_rule *rule)
 		if (++probes == PROBES_MAX)
 			return 0;
 	}
-	r = grow((void **)&b->t.rules, sizeof(*rule), b->t.n_rules, FR_UNWIND_RULES_MAX, &b->rules_cap);
+	r = unwind_grow(
+		(void **)&b->t.rules, sizeof(*rule), b->t.n_rules, FR_UNWIND_RULES_MAX, &b->rules_cap);
 	if (r < 0)
 		return r == -E2BIG ? 0 : r;
 	b->slots[at] = (uint16_t)b->t.n_rules;
@@ -78,7 +63,7 @@ static int find_rule(struct builder *b, const struct fr_unwind_rule *rule)
 
 static int append_row(struct builder *b, uint32_t pc, uint16_t rule)
 {
-	int r = grow((void **)&b->t.rows, sizeof(*b->t.rows), b->t.n_rows, ROWS_MAX, &b->rows_cap);
+	int r = unwind_grow((void **)&b->t.rows, sizeof(*b->t.rows), b->t.n_rows, ROWS_MAX, &b->rows_cap);
 
 	if (r < 0)
 		return r;
@@ -95,7 +80,8 @@ static int enter_page(struct builder *b, uint64_t number)
 	if (b->t.n_pages == 0)
 		b->t.first_page = (uint32_t)number;
 	while (r == 0 && b->t.first_page + (uint64_t)b->t.n_pages <= number) {
-		r = grow((void **)&b->t.pages, sizeof(*b->t.pages), b->t.n_pages, PAGES_MAX, &b->pages_cap);
+		r = unwind_grow(
+			(void **)&b->t.pages, sizeof(*b->t.pages), b->t.n_pages, PAGES_MAX, &b->pages_cap);
 		if (r < 0)
 			return r;
 		b->t.pages[b->t.n_pages++] = (struct fr_unwind_span){(uint32_t)b->t.n_rows, 0};
@@ -172,7 +158,7 @@ int unwind_table_build(const struct cfi_entries *e, struct fr_unwind_table *ret)
 	if (!b)
 		return -ENOMEM;
 	b->t.skipped = e->skipped;
-	r = grow((void **)&b->t.rules, sizeof(none), 0, 1, &b->rules_cap);
+	r = unwind_grow((void **)&b->t.rules, sizeof(none), 0, 1, &b->rules_cap);
 	if (r == 0) {
 		b->t.rules[b->t.n_rules++] = none;
 		r = add_entries(b, e);

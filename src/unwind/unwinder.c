@@ -17,7 +17,7 @@ static int make_parts(struct fr_unwinder *u, const struct fr_unwinder_config *co
 		u->kernel.chunks_fd, config->memory_bytes ? config->memory_bytes : MEMORY_BYTES, &u->memory);
 
 	if (r == 0)
-		r = fr_unwind_objects_new(shared, u->memory, config->early_ids, &u->objects);
+		r = fr_unwind_objects_new(shared, u->memory, &u->objects);
 	if (r == 0)
 		r = fr_unwind_processes_new(shared, u->memory, u->objects, &u->processes);
 	if (r < 0)

@@ -23,14 +23,10 @@
 #include <sys/types.h>
 
 struct fr_unwinder;
-struct fr_early_ids;
 struct bpf_object;
 
 struct fr_unwinder_config {
 	uint64_t memory_bytes; /* the most bytes of tables and maps; 0: 64 MiB */
-	/* Build-ids for map records that have none (sideband/early_ids.h); borrowed, may be NULL. Without
-	   them, such a file is known by its inode. */
-	struct fr_early_ids *early_ids;
 };
 
 /* Loads the BPF programs that watch changes of maps, and starts the thread. Returns 0; or a negative errno,

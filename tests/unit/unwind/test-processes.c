@@ -28,7 +28,7 @@ static int set_up(void **state)
 	shared = calloc(1, sizeof(*shared));
 	assert_non_null(shared);
 	assert_int_equal(fr_unwind_memory_new(chunks_fd, 2 * MIB, &m), 0);
-	assert_int_equal(fr_unwind_objects_new(shared, m, NULL, &objects), 0);
+	assert_int_equal(fr_unwind_objects_new(shared, m, &objects), 0);
 	assert_int_equal(fr_unwind_processes_new(shared, m, objects, &p), 0);
 	return 0;
 }
