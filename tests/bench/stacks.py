@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Compares how whole the user stacks of ordinary programs are, and how much memory they take: by frame pointers, by DWARF (both
-by perf record), and by the tables of flightrecd. One program runs at a time, on an otherwise idle machine."""
+by perf record), and by the tables of flightrecd. Measures the median time that its BPF program takes for a sample with its walk.
+One program runs at a time, on an otherwise idle machine."""
 import sys
 import time
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import measure  # imported first, because it adds the folder of harness.py to sys.path
 import callchains
 import harness
+import program_runs
 import programs
 
 HZ = 499
@@ -44,12 +46,16 @@ def by_tables(work, args, program, seconds, how="unwind"):
     with measure.recording(measure.Flightrec, work, args, *options) as recorder:
         time.sleep(SETTLE_S)
         begin = time.monotonic_ns()
-        time.sleep(seconds)
+        with program_runs.statistics_enabled():
+            runs = program_runs.Runs(recorder.pid)
+            time.sleep(seconds)
+            run_ns = runs.end()
         status = recorder.daemon.status()
         path = recorder.daemon.dump_by_control()
         result = figures(path, program, begin)
         samples = sum(e["samples"] for e in status["events"])
         result["ring_bytes"] = status["ring"]["used"] / samples if samples else None
+        result["run_ns"] = run_ns
         recorder.stop()
     return result
 
@@ -99,13 +105,19 @@ COLUMNS = [("broken_percent", "broken", "{:.1f} %"), ("median_depth", "depth", "
 def report(result):
     ways = ["perf fp", "perf dwarf", "flightrecd fp", "flightrecd unwind"]
     print(f"{'user stacks: broken, median depth,':36}" + "".join(f"{w:^34}" for w in ways))
-    print(f"{'bytes of a sample in file and ring':36}" + "".join(f"{title:>8}" for _ in ways for _, title, _ in COLUMNS))
+    print(f"{'bytes of a sample in file and ring':36}" + "".join(f"{title:>8}" for _ in ways for _, title, _ in COLUMNS) +
+          "     BPF run")
     for name, r in result["stacks"].items():
         if r is None:
             print(f"  {name:34}not installed")
             continue
         cells = [form.format(r[w][key]) if r[w].get(key) is not None else "–" for w in ways for key, _, form in COLUMNS]
-        print(f"  {name:34}" + "".join(f"{c:>8}" for c in cells))
+        print(f"  {name:34}" + "".join(f"{c:>8}" for c in cells) + nanoseconds(r))
+
+
+def nanoseconds(r):
+    ns = r["flightrecd unwind"]["run_ns"]
+    return f"{ns:>10,.0f} ns" if ns else ""
 
 
 def main():
