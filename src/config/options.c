@@ -165,8 +165,10 @@ static int scan_arguments(struct arguments *ret, int argc, char *argv[], struct 
 	if (r != 0 || optind >= argc)
 		return r;
 	if (optind < 2 || strcmp(argv[optind - 1], "--") != 0)
-		return fr_fail(d, -EINVAL, "write the command to record after --", "unexpected argument '%s'",
-			argv[optind]);
+		return fr_fail(d, -EINVAL,
+			!strcmp(argv[optind - 1], "--off-cpu") ? "write --off-cpu=THRESHOLD"
+							       : "write the command to record after --",
+			"unexpected argument '%s'", argv[optind]);
 	ret->command = argv + optind;
 	return 0;
 }
