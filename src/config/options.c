@@ -39,7 +39,7 @@ static const struct fr_option options[] = {
 		NULL},
 	{"freq", 'F', "HZ", "samples a second on each CPU (99)", NULL},
 	{"count", 'c', "PERIOD", "one sample each time this number of events has occurred", NULL},
-	{"", 'g', NULL, "stacks by frame pointers: --call-graph fp", NULL},
+	{"", 'g', NULL, "record stacks: --call-graph unwind", NULL},
 	{"call-graph", OPT_CALL_GRAPH, "HOW",
 		"how stacks are recorded: unwind, fp, dwarf, dwarf,SIZE, lbr or no", NULL},
 	{"off-cpu", OPT_OFF_CPU, "[THRESHOLD]",
@@ -224,7 +224,7 @@ static const struct key_option {
 } key_options[] = {
 	{'F', "-F", "Recorder", "Frequency", NULL},
 	{'c', "-c", "Recorder", "Period", NULL},
-	{'g', "-g", "Recorder", "CallGraph", "fp"},
+	{'g', "-g", "Recorder", "CallGraph", "unwind"},
 	{OPT_CALL_GRAPH, "--call-graph", "Recorder", "CallGraph", NULL},
 	{'C', "-C", "Recorder", "CPUs", NULL},
 	{'G', "--cgroup", "Recorder", "CGroup", NULL},
