@@ -91,6 +91,9 @@ static void print_stacks(const cJSON *s)
 	ctl_field("Stacks", "%.0f unwound, %.1f %% of them whole; %.0f tables, %s of %s", all,
 		all > 0 ? 100 * ctl_number(walks, "whole") / all : 100, ctl_number(s, "unwind.tables"),
 		ctl_size(s, "unwind.memory"), ctl_size(s, "unwind.memory_max"));
+	if (ctl_number(s, "unwind.tables_evicted") > 0)
+		ctl_field("", "%.0f tables were removed to make room; a larger UnwindMemory= keeps more",
+			ctl_number(s, "unwind.tables_evicted"));
 	if (ctl.verbose && cJSON_IsFalse(ctl_get(s, "unwind.notes_changes")))
 		ctl_field("",
 			"the kernel does not tell when a process changes its maps: for up to a second, a "
