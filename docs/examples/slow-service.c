@@ -4,7 +4,7 @@
  * A service that is sometimes slow, for flightrec-tutorial(7). Four threads answer requests from an index.
  * Every few seconds, another thread rebuilds the index, and holds the lock of the index for about 300 ms.
  *
- *   gcc -O2 -g -fno-omit-frame-pointer -pthread slow-service.c -o slow-service
+ *   gcc -O2 -pthread slow-service.c -o slow-service
  *   ./slow-service
  */
 #include <pthread.h>
@@ -46,7 +46,8 @@ static int by_value(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-static __attribute__((noinline)) void sort_locked(void)
+/* The lock is held during the whole rebuild: this is the fault to find. */
+static __attribute__((noinline)) void rebuild_index(void)
 {
 	int64_t end = now_ms(CLOCK_MONOTONIC) + REBUILD_MS;
 
@@ -57,12 +58,6 @@ static __attribute__((noinline)) void sort_locked(void)
 		qsort(index_of, ENTRIES, sizeof(index_of[0]), by_value);
 	} while (now_ms(CLOCK_MONOTONIC) < end);
 	pthread_mutex_unlock(&index_lock);
-}
-
-/* The lock is held during the whole rebuild: this is the fault to find. */
-static __attribute__((noinline)) void rebuild_index(void)
-{
-	sort_locked();
 	rebuilds++;
 }
 

@@ -72,11 +72,19 @@ int fr_bpf_capture_share_maps(const struct fr_bpf_capture *b, struct bpf_object 
 	return r == 0 ? share_unwinder(b->unwinder, object) : r;
 }
 
+static bool is_capable(void)
+{
+	return fr_has_capability(CAP_SYS_ADMIN) ||
+	       (fr_has_capability(CAP_BPF) && fr_has_capability(CAP_PERFMON));
+}
+
 static int load(struct fr_bpf_capture *b, const struct fr_unwinder *unwinder)
 {
 	void *p;
 	int r;
 
+	if (!is_capable())
+		return -EPERM; /* libbpf would print messages */
 	b->programs = capture__open();
 	if (!b->programs)
 		return -errno;
@@ -132,15 +140,13 @@ static int load_off_cpu(struct fr_bpf_capture *b, const struct fr_bpf_capture_co
 
 static int explain(struct fr_diag *d, int code)
 {
-	const bool may = fr_has_capability(CAP_SYS_ADMIN) ||
-			 (fr_has_capability(CAP_BPF) && fr_has_capability(CAP_PERFMON));
-
 	/* EACCES is the verifier's. */
 	if (code != -EPERM)
 		return fr_fail_errno(d, code, NULL, "cannot load the BPF programs that make samples");
 	return fr_fail(d, code,
-		may ? "check the kernel's lockdown, security modules, and seccomp filters (SystemCallFilter=)"
-		    : "run as root, or give CAP_BPF and CAP_PERFMON (AmbientCapabilities=)",
+		is_capable() ? "check the kernel's lockdown, security modules, and seccomp filters "
+			       "(SystemCallFilter=)"
+			     : "run as root, or give CAP_BPF and CAP_PERFMON (AmbientCapabilities=)",
 		"not permitted to load the BPF programs that make samples");
 }
 

@@ -103,6 +103,10 @@ int fr_event_set_filter(struct fr_event_list *list, const char *filter, struct f
 int fr_event_add_default(
 	const struct fr_event_defaults *defaults, struct fr_event_list *list, struct fr_diag *d);
 
+/* Parses the threshold of offcpu, such as 500us: from FR_OFF_CPU_MIN_NS to FR_OFF_CPU_MAX_NS. A number
+   without a unit is refused: perf means milliseconds by it (--off-cpu-thresh), and other durations here
+   seconds. Returns 0, -EINVAL or -ERANGE. */
+int fr_off_cpu_threshold_parse(const char *text, uint64_t *ret_ns);
 /* Adds the event offcpu with this threshold (FR_OFF_CPU_MIN_NS to FR_OFF_CPU_MAX_NS), unless LIST has it.
    Returns 0, -E2BIG or -ENOMEM. */
 int fr_event_add_off_cpu(uint64_t threshold_ns, struct fr_event_list *list);

@@ -149,7 +149,7 @@ int fr_event_attr_finish(struct fr_event *e, const struct fr_term_values *v,
 	e->capture = v->capture;
 	if (e->capture && a->type != PERF_TYPE_TRACEPOINT)
 		return fr_fail(d, -EINVAL, "leave the term out",
-			"event %s is not a tracepoint, so it has no term capture", e->name);
+			"it is not a tracepoint, so it has no term capture");
 	set_rate(a, v, defaults);
 	r = check_clock(a, v, defaults, d);
 	if (r < 0)

@@ -5,6 +5,7 @@
 #include "base/units.h"
 #include "bpf/sleep.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,6 +32,20 @@ static int check_common_terms(const struct fr_spec *s, const struct fr_term_valu
 	return 0;
 }
 
+int fr_off_cpu_threshold_parse(const char *text, uint64_t *ret_ns)
+{
+	const size_t len = strlen(text);
+	uint64_t ns;
+	int r = len && isdigit((unsigned char)text[len - 1]) ? -EINVAL : fr_duration_parse(text, &ns);
+
+	if (r < 0)
+		return r;
+	if (ns < FR_OFF_CPU_MIN_NS || ns > FR_OFF_CPU_MAX_NS)
+		return -ERANGE;
+	*ret_ns = ns;
+	return 0;
+}
+
 static int parse_threshold(const struct fr_spec *s, uint64_t *ret, struct fr_diag *d)
 {
 	*ret = FR_OFF_CPU_DEFAULT_NS;
@@ -39,10 +54,9 @@ static int parse_threshold(const struct fr_spec *s, uint64_t *ret, struct fr_dia
 
 		if (strcmp(t->name, "threshold") != 0)
 			return fail_term(s, t->name, d);
-		if (!t->value || fr_duration_parse(t->value, ret) < 0 || *ret < FR_OFF_CPU_MIN_NS ||
-			*ret > FR_OFF_CPU_MAX_NS)
+		if (!t->value || fr_off_cpu_threshold_parse(t->value, ret) < 0)
 			return fr_fail(d, -EINVAL,
-				"write it as threshold=500us or threshold=1ms: from 1us to 1h",
+				"write it with its unit, as threshold=500us or threshold=1ms: from 1us to 1h",
 				"event %s: the threshold is not valid", s->text);
 	}
 	return 0;

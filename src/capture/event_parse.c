@@ -200,6 +200,11 @@ static int parse_head(struct parser *p, struct fr_spec *s)
 	char *colon = strchr(s->head, ':');
 	int r;
 
+	/* status and perf show these names. */
+	if (!strcmp(s->head, "flightrec:offcpu") || !strcmp(s->head, "flightrec:waker"))
+		return fr_fail(p->d, -ENOENT,
+			"write offcpu, which records flightrec:offcpu and flightrec:waker",
+			"there is no event \"%s\"", s->text);
 	if (colon) {
 		*colon = 0;
 		return parse_tracepoint(p, s->head, colon + 1);

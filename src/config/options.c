@@ -39,7 +39,7 @@ static const struct fr_option options[] = {
 		NULL},
 	{"freq", 'F', "HZ", "samples a second on each CPU (99)", NULL},
 	{"count", 'c', "PERIOD", "one sample each time this number of events has occurred", NULL},
-	{"", 'g', NULL, "stacks by frame pointers: --call-graph fp", NULL},
+	{"", 'g', NULL, "record stacks: --call-graph unwind", NULL},
 	{"call-graph", OPT_CALL_GRAPH, "HOW",
 		"how stacks are recorded: unwind, fp, dwarf, dwarf,SIZE, lbr or no", NULL},
 	{"off-cpu", OPT_OFF_CPU, "[THRESHOLD]",
@@ -165,8 +165,10 @@ static int scan_arguments(struct arguments *ret, int argc, char *argv[], struct 
 	if (r != 0 || optind >= argc)
 		return r;
 	if (optind < 2 || strcmp(argv[optind - 1], "--") != 0)
-		return fr_fail(d, -EINVAL, "write the command to record after --", "unexpected argument '%s'",
-			argv[optind]);
+		return fr_fail(d, -EINVAL,
+			!strcmp(argv[optind - 1], "--off-cpu") ? "write --off-cpu=THRESHOLD"
+							       : "write the command to record after --",
+			"unexpected argument '%s'", argv[optind]);
 	ret->command = argv + optind;
 	return 0;
 }
@@ -222,7 +224,7 @@ static const struct key_option {
 } key_options[] = {
 	{'F', "-F", "Recorder", "Frequency", NULL},
 	{'c', "-c", "Recorder", "Period", NULL},
-	{'g', "-g", "Recorder", "CallGraph", "fp"},
+	{'g', "-g", "Recorder", "CallGraph", "unwind"},
 	{OPT_CALL_GRAPH, "--call-graph", "Recorder", "CallGraph", NULL},
 	{'C', "-C", "Recorder", "CPUs", NULL},
 	{'G', "--cgroup", "Recorder", "CGroup", NULL},

@@ -250,12 +250,10 @@ static int parse_off_cpu(const char *text, uint64_t *ret)
 		*ret = *text == 'n' ? 0 : FR_OFF_CPU_AUTO;
 		return 0;
 	}
-	if (fr_duration_parse(text, ret) < 0)
-		return -EINVAL;
-	return *ret < FR_OFF_CPU_MIN_NS || *ret > FR_OFF_CPU_MAX_NS ? -ERANGE : 0;
+	return fr_off_cpu_threshold_parse(text, ret);
 }
-const struct fr_value_type fr_type_off_cpu = {
-	"a duration from 1us to 1h, no or auto", "write it as 1ms or 500us, or no", .parse = parse_off_cpu};
+const struct fr_value_type fr_type_off_cpu = {"a duration from 1us to 1h, no or auto",
+	"write it with its unit, as 1ms or 500us, or no", .parse = parse_off_cpu};
 
 const struct fr_value_type fr_type_window = {"a duration or all",
 	"write it as 30s, 5min or 1h30m, or all for the whole ring", .parse = fr_duration_parse,

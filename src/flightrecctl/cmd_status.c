@@ -91,6 +91,9 @@ static void print_stacks(const cJSON *s)
 	ctl_field("Stacks", "%.0f unwound, %.1f %% of them whole; %.0f tables, %s of %s", all,
 		all > 0 ? 100 * ctl_number(walks, "whole") / all : 100, ctl_number(s, "unwind.tables"),
 		ctl_size(s, "unwind.memory"), ctl_size(s, "unwind.memory_max"));
+	if (ctl_number(s, "unwind.tables_evicted") > 0)
+		ctl_field("", "%.0f tables were removed to make room; a larger UnwindMemory= keeps more",
+			ctl_number(s, "unwind.tables_evicted"));
 	if (ctl.verbose && cJSON_IsFalse(ctl_get(s, "unwind.notes_changes")))
 		ctl_field("",
 			"the kernel does not tell when a process changes its maps: for up to a second, a "
@@ -103,6 +106,19 @@ static void print_stacks(const cJSON *s)
 			ctl_field("", "%.0f %s%s%s", walk->valuedouble, walk->string, *advice ? ": " : "",
 				advice);
 	}
+}
+
+static void print_off_cpu(const cJSON *s)
+{
+	const double ns = ctl_number(s, "frequency.off_cpu_threshold_ns");
+	const double full_ns = ctl_number(s, "frequency.full_off_cpu_threshold_ns");
+
+	if (ns > full_ns)
+		ctl_field("Off-CPU",
+			"waits of %g ms or longer, instead of %g ms, to keep within CPUBudget=", ns / 1e6,
+			full_ns / 1e6);
+	else
+		ctl_field("Off-CPU", "waits of %g ms or longer", ns / 1e6);
 }
 
 static void print_aux(const cJSON *s)
@@ -131,11 +147,6 @@ static void print_self(const cJSON *s)
 	if (ctl_number(s, "frequency.divisor") > 1 && ctl_number(s, "frequency.full_hz") > 0)
 		ctl_field("", "samples at %.0f Hz instead of %.0f Hz, to keep within CPUBudget=",
 			ctl_number(s, "frequency.hz"), ctl_number(s, "frequency.full_hz"));
-	if (ctl_number(s, "frequency.divisor") > 1 && ctl_get(s, "frequency.off_cpu_threshold_ns"))
-		ctl_field("",
-			"records tasks off the CPU from %g ms on instead of %g ms, to keep within CPUBudget=",
-			ctl_number(s, "frequency.off_cpu_threshold_ns") / 1e6,
-			ctl_number(s, "frequency.full_off_cpu_threshold_ns") / 1e6);
 }
 
 static void print_dumps_in_progress(const cJSON *s)
@@ -260,7 +271,8 @@ static void print_status(const cJSON *s)
 		const char *member;
 		void (*print)(const cJSON *s);
 	} sections[] = {{"", print_head}, {"ring", print_ring}, {"adopted", print_adopted},
-		{"sideband", print_sideband}, {"unwind", print_stacks}, {"aux", print_aux}, {"", print_self},
+		{"sideband", print_sideband}, {"unwind", print_stacks},
+		{"frequency.off_cpu_threshold_ns", print_off_cpu}, {"aux", print_aux}, {"", print_self},
 		{"dumps", print_dumps}, {"triggers", print_triggers}, {"notices", print_notices},
 		{"", print_events}, {"", print_losses}};
 

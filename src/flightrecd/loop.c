@@ -189,15 +189,12 @@ static int add_sources(struct fr_daemon *m, struct fr_diag *d)
 
 static void report_ready(struct fr_daemon *m)
 {
-	char ring[FR_UNIT_SIZE];
+	char ring[FR_UNIT_SIZE], events[512];
 
 	fr_size_format(fr_history_size(m->history), ring);
-	fr_log_struct(LOG_INFO, FR_MSG_STARTED, NULL, 0,
-		"recording %s%s on %zu CPUs into %s of %s; dumps go to %s",
-		fr_capture_event_name(m->recording.capture, 0),
-		fr_capture_n_events(m->recording.capture) > 2 ? " and more" : "",
-		fr_capture_n_sampled_cpus(m->recording.capture), ring,
-		m->memory ? m->config->ring_memory : "memory", m->config->directory);
+	fr_recording_describe(&m->recording, events, sizeof(events));
+	fr_log_struct(LOG_INFO, FR_MSG_STARTED, NULL, 0, "recording %s into %s of %s; dumps go to %s", events,
+		ring, m->memory ? m->config->ring_memory : "memory", m->config->directory);
 	sd_notify(0, "READY=1");
 	fr_daemon_notify_status(m);
 }

@@ -53,6 +53,7 @@ static void prepare(void *ctx)
 
 static int change_recording(struct fr_daemon *m, struct reload *x)
 {
+	char events[512];
 	int r;
 
 	if (!x->has_next && !fr_config_has_same_recording(m->config, &x->fresh))
@@ -66,10 +67,8 @@ static int change_recording(struct fr_daemon *m, struct reload *x)
 	   size, because a larger ring can need the memory of the old kernel rings. */
 	fr_recording_close(&x->next);
 	fr_config_swap_recording(m->config, &x->fresh);
-	fr_json_add_line(x->changed, "records %s%s on %zu CPUs",
-		fr_capture_event_name(m->recording.capture, 0),
-		fr_capture_n_events(m->recording.capture) > 2 ? " and more" : "",
-		fr_capture_n_sampled_cpus(m->recording.capture));
+	fr_recording_describe(&m->recording, events, sizeof(events));
+	fr_json_add_line(x->changed, "records %s", events);
 	return 0;
 }
 

@@ -163,3 +163,23 @@ uint64_t fr_session_sideband_id(const struct fr_session *s)
 {
 	return s->events[s->n_events - 1].ids[0];
 }
+
+void fr_recording_describe(const struct fr_recording *recording, char *ret, size_t size)
+{
+	enum { NAMES_MAX = 3 };
+	const size_t n = fr_capture_n_events(recording->capture) - 1; /* without the side-band event */
+	const size_t shown = n > NAMES_MAX ? NAMES_MAX - 1 : n;
+	size_t len = 0;
+
+	for (size_t i = 0; i < shown && len < size; i++)
+		len += (size_t)snprintf(ret + len, size - len, "%s%s",
+			i == 0	     ? ""
+			: i + 1 == n ? " and "
+				     : ", ",
+			fr_capture_event_name(recording->capture, i));
+	if (shown < n && len < size)
+		len += (size_t)snprintf(ret + len, size - len, " and %zu more", n - shown);
+	if (len < size)
+		snprintf(
+			ret + len, size - len, " on %zu CPUs", fr_capture_n_sampled_cpus(recording->capture));
+}

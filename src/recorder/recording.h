@@ -44,5 +44,8 @@ int fr_recording_open(const struct fr_recording_config *c, struct fr_recording *
 /* Frees the members of RECORDING, and sets RECORDING to zeros. */
 void fr_recording_close(struct fr_recording *recording);
 
+/* Writes what is recorded, for messages: "cpu-clock, sched:sched_switch and 7 more on 2 CPUs". */
+void fr_recording_describe(const struct fr_recording *recording, char *ret, size_t size);
+
 /* Returns the first id of the side-band event, which is the last event of S. */
 uint64_t fr_session_sideband_id(const struct fr_session *s);

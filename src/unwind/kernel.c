@@ -69,10 +69,10 @@ static int load(struct fr_unwind_kernel *k, struct fr_diag *d)
 	if (fr_own_pidns())
 		return fr_fail(d, -EOPNOTSUPP,
 			"run flightrecd in the first pid namespace, or use frame pointers",
-			"user stacks cannot be unwound in a pid namespace");
+			"in a pid namespace, BPF programs see other pids than the recorder");
 	if (access(BTF_PATH, R_OK) < 0)
 		return fr_fail(d, -EOPNOTSUPP, "use a kernel with CONFIG_DEBUG_INFO_BTF, or frame pointers",
-			"user stacks cannot be unwound: this kernel has no " BTF_PATH);
+			"this kernel has no " BTF_PATH);
 	k->skeleton = unwind_maps__open();
 	if (!k->skeleton)
 		return fr_fail_errno(d, -errno, NULL, "cannot open the BPF programs of the unwinder");

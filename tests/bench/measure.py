@@ -264,7 +264,7 @@ def cpu_ns(pid):
 
 def idle(work, args, kind=Flightrec):
     """Measures a recorder of the class KIND with the default profile while the machine has nothing to do."""
-    with recording(kind, work, args, "-F", "99", "-g") as recorder:
+    with recording(kind, work, args, "-F", "99", "--call-graph=fp") as recorder:
         time.sleep(2)
         cpu, begin = cpu_ns(recorder.pid), time.monotonic()
         stat = harness.run("perf", "stat", "-x", ";", "-e", EVENT, "-p", recorder.pid, "--", "sleep", args.idle,

@@ -7,7 +7,7 @@ import harness
 import measure
 from measure import Flightrec, Perf, PerfOverwrite
 
-PROFILE = ("-e", "cpu-clock", "-F", "99", "-g")
+PROFILE = ("-e", "cpu-clock", "-F", "99", "--call-graph=fp")
 LINGER_S = 2  # until the recorder has drained the kernel rings
 IDLE_PROCESSES = 1000
 

@@ -27,7 +27,7 @@ def recorder(work, args, of_all, sections):
     with measure.new_directory(work) as directory:
         conf = directory / "conf"
         conf.write_text(harness.triggers_config("", of_all + sections))
-        with measure.recording(measure.Flightrec, work, args, "--config", conf, "-F", "99", "-g") as r:
+        with measure.recording(measure.Flightrec, work, args, "--config", conf, "-F", "99", "--call-graph=fp") as r:
             yield r.daemon
 
 

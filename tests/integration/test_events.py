@@ -116,7 +116,7 @@ def test_software_event_of_another_recorder(recorder, tmp_path):
     id of perf's event. The recorder omits samples with such an id and counts them as the loss foreign-id. So perf can read the
     dump."""
     # -M 64M: while the dump is written, the ring must have room for the page faults of all programs of the machine.
-    d = recorder(*NO_LOSS, "-e", "page-faults", "-c", 1, "-g", "-M", "64M")
+    d = recorder(*NO_LOSS, "-e", "page-faults", "-c", 1, "--call-graph=fp", "-M", "64M")
     did = perf("record", "-a", "-g", "--buildid-mmap", "-k", "CLOCK_MONOTONIC", "-e", "page-faults", "-e", "sched:sched_process_exec", "-c", 1,
                "-o", tmp_path / "own", "--", program("frtest-spawn"), "-n", 20, "-m", 5)
     assert did.code == 0, did.err
@@ -144,7 +144,7 @@ def test_one_process_with_its_threads(recorder):
     """The process starts before the recorder, so the recorder finds its maps in /proc."""
     burn, pingpong = (start(program(f"frtest-{name}"), "-t", 600, stdout=subprocess.DEVNULL) for name in ("burn", "pingpong"))
     until("second thread", lambda: len(os.listdir(f"/proc/{pingpong.pid}/task")) == 2)
-    d = recorder("-e", "cpu-clock", "-F", "499", "-g", "-p", burn.pid, "-M", "4M")
+    d = recorder("-e", "cpu-clock", "-F", "499", "--call-graph=fp", "-p", burn.pid, "-M", "4M")
     load("burn", "-u", "0.1")
     d.until_sampled("cpu-clock", 150)
     sample = d.dump_by_control()

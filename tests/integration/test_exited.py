@@ -8,7 +8,7 @@ from conftest import as_user
 from harness import end, load, perf, program, quiet_config, report_rows, samples_of, script_lines, start, until, until_ran
 
 CHILDREN, MS = 12, 50  # MS is the run time of a child: much longer than the start of a program takes
-PROFILE = ("-e", "cpu-clock", "-F", "999", "-g")
+PROFILE = ("-e", "cpu-clock", "-F", "999", "--call-graph=fp")
 
 
 def judge(path, pids):

@@ -19,7 +19,7 @@ SEED = int(os.environ.get("FLIGHTREC_SEED", "0")) or random.SystemRandom().randr
 def test_killed_at_a_random_moment(recorder, state_dir, turn):
     print(f"FLIGHTREC_SEED={SEED}")
     rng = random.Random(SEED + turn)
-    d = recorder(*NO_LOSS, "-e", "sched:sched_switch", "-e", "cpu-clock", "-F", "499", "-g", "-M", "16M")
+    d = recorder(*NO_LOSS, "-e", "sched:sched_switch", "-e", "cpu-clock", "-F", "499", "--call-graph=fp", "-M", "16M")
     loads = [start_load("pingpong", "-t", "3"), start_load("spawn", "-t", "3", "-m", "5")]
     time.sleep(rng.uniform(0, 0.6))
     for _ in range(rng.randrange(0, 4)):

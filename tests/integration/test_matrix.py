@@ -18,7 +18,7 @@ from harness import Daemon, Steps, end, merge, must, perf_clean, program, quiet_
 from judge import Judge, Verdict, samples_of
 from matrix_cases import BEFORE, CASES, PHASE_MS, Programs, Runner
 
-PROFILE = ("-F", "999", "-e", "cpu-clock", "-g")
+PROFILE = ("-F", "999", "-e", "cpu-clock", "--call-graph=fp")
 # Only the calls of the flood, because calls of other programs would evict frames between two dumps. The filter compares the
 # name and not the pid, because in a pid namespace the kernel's common_pid is another number.
 FLOOD = ("-e", "raw_syscalls:sys_enter", "--filter", 'id == 110 && COMM == "flood"')

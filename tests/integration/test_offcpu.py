@@ -215,6 +215,7 @@ def test_without_the_capability(recorder):
         pytest.skip("setpriv cannot drop capabilities here")
     d = recorder(prefix=drop)
     assert "waiting tasks are not recorded (OffCPU=): not permitted to load the BPF programs" in d.log(), d.log()
+    assert "libbpf" not in d.log()
     assert "flightrec:offcpu" not in [e["name"] for e in d.status()["events"]]
     bad = run(*drop, program("flightrecd"), "-e", "offcpu", "-o", d.directory, "--socket", d.directory / "other")
     assert bad.code != 0 and "CAP_BPF" in bad.err, bad.err

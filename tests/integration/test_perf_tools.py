@@ -17,7 +17,7 @@ EVENTS = ("sched:sched_switch", "sched:sched_wakeup", "sched:sched_wakeup_new", 
           "power:cpu_idle", "power:cpu_frequency", "cpu-clock/freq=999/")
 # There is one recording with stacks and one without, because some subcommands need stacks of each event, and others work
 # differently if there are stacks.
-KINDS = {"stacks": ("-g",), "plain": ()}
+KINDS = {"stacks": ("--call-graph=fp",), "plain": ()}
 LOAD = "date +%s.%N; {burn} -u 0.05 -c {cpu} & {pingpong} -t 0.02 & wait; date +%s.%N"
 
 PINGPONG = r"frtest-p[io]ng"

@@ -49,7 +49,7 @@ def test_every_call_is_recorded_once(recorder, tmp_path):
 
 
 def test_a_profile_has_the_names_and_stacks_of_the_load(recorder, tmp_path):
-    d = recorder("-e", "cpu-clock", "-F", "999", "-g", "-M", "32M")
+    d = recorder("-e", "cpu-clock", "-F", "999", "--call-graph=fp", "-M", "32M")
     did, least, most = burn(1)
     sample = alone(d.dump_by_signal(), tmp_path)
 

@@ -175,7 +175,7 @@ def test_clean_restart_keeps_the_history(instance, service_manager):
 
 def test_exited_processes_resolve_after_a_kill(instance):
     """Processes that ended before the kill, and a process that ended while no recorder ran, have names and symbols."""
-    profile = ("-e", "cpu-clock", "-F", "999", "-g", "-M", "16M")
+    profile = ("-e", "cpu-clock", "-F", "999", "--call-graph=fp", "-M", "16M")
     d = instance(*profile)
     pids = set(load("spawn", "-n", 12, "-m", 30)["children"])
     burning = start_load("burn", "-t", 3600)
@@ -205,7 +205,7 @@ def judge_exited(path, pids, again, burning):
 def test_names_from_records_that_were_evicted_before_the_kill(instance):
     """A process starts, the records of its start are evicted, the recorder is killed, and the process ends. The next instance
     knows its name."""
-    args = ("-e", "raw_syscalls:sys_enter", "-e", "cpu-clock", "-F", "999", "-g", "-M", "1M", "-m", "4M")
+    args = ("-e", "raw_syscalls:sys_enter", "-e", "cpu-clock", "-F", "999", "--call-graph=fp", "-M", "1M", "-m", "4M")
     d = instance(*args)
     burning = start_load("burn", "-t", 3600)
     until("eviction", lambda: load("syscalls", "-t", "0.5") and d.status()["ring"]["evicted_samples"] > 300000, 300)
@@ -214,7 +214,7 @@ def test_names_from_records_that_were_evicted_before_the_kill(instance):
     d.kill()
     end(burning)
     # The second instance does not record system calls, because they would evict all records of the first instance.
-    d = instance("-e", "cpu-clock", "-F", "999", "-g", "-M", "1M", "-m", "4M")
+    d = instance("-e", "cpu-clock", "-F", "999", "--call-graph=fp", "-M", "1M", "-m", "4M")
     lines = [x for x in script_lines(d.dump_by_control(), trace=False) if x.pid == burning.pid and x.event == "cpu-clock"]
     assert lines and {x.comm for x in lines} == {"frtest-burn"}
 

@@ -259,7 +259,7 @@ def test_a_start_that_fails_leaves_nothing_to_rescue(recorder, memory, state_dir
 
 def test_symbols_of_the_crashed_kernel(recorder, memory, next_boot, tmp_path):
     """The dump has a file with the symbols of its kernel, which is removed with the dump. A merge leaves a dump of another boot."""
-    d = recorder("-e", "cpu-clock", "-F", "999", "-g", "-M", "32M", "--ring-memory", memory)
+    d = recorder("-e", "cpu-clock", "-F", "999", "--call-graph=fp", "-M", "32M", "--ring-memory", memory)
     load("syscalls", "-n", 300000)
     time.sleep(0.3)
     copy, _ = crash(d, memory)

@@ -20,7 +20,7 @@ def test_a_recorder_with_sanitizers_from_start_to_stop(recorder, name):
         pytest.skip(f"FLIGHTREC_SANITIZED has no flightrecd of {name}: ./dev build {name} makes it")
     # With address randomisation, some kernels place programs at addresses for which thread sanitizer has no shadow memory.
     without_aslr = ("setarch", "-R") if name == "tsan" and run("setarch", "-R", "true").code == 0 else ()
-    d = recorder("-e", "cpu-clock", "-e", "sched:sched_switch", "-g", "-M", "8M", binary=program, prefix=without_aslr,
+    d = recorder("-e", "cpu-clock", "-e", "sched:sched_switch", "--call-graph=fp", "-M", "8M", binary=program, prefix=without_aslr,
                  env={"ASAN_OPTIONS": "detect_leaks=1"})
     load("spawn", "-n", 50, "-m", 1)
     first = d.dump_by_control()

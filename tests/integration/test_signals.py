@@ -36,7 +36,7 @@ def test_the_json_beside_a_dump(recorder):
 
 
 def test_usr2_ends_in_one_file(recorder, state_dir):
-    d = recorder("-e", "cpu-clock", "-F", "499", "-g", "-M", "8M")
+    d = recorder("-e", "cpu-clock", "-F", "499", "--call-graph=fp", "-M", "8M")
     stolen, cpu_s = stolen_s(), load("burn", "-u", "0.5")["cpu_s"]
     d.dump_by_signal()
     cpu_s += load("burn", "-u", "0.5")["cpu_s"]
@@ -71,7 +71,7 @@ def test_hup_reloads(recorder, tmp_path):
 
 
 def run_command(tmp_path, *command):
-    return run(program("flightrecd"), "-e", "cpu-clock", "-F", "999", "-g", "-M", "8M", "-o", tmp_path, "--socket", tmp_path / "control",
+    return run(program("flightrecd"), "-e", "cpu-clock", "-F", "999", "--call-graph=fp", "-M", "8M", "-o", tmp_path, "--socket", tmp_path / "control",
                "--", *command)
 
 

@@ -2,9 +2,12 @@
 """The numbers of status agree with the load and with each other."""
 import json
 import os
+import subprocess
 import time
 
-from harness import NO_LOSS, last_cpu, load, meta, until
+import pytest
+
+from harness import NO_LOSS, end, last_cpu, load, meta, quiet_config, start, until
 
 CALLS = 100000
 # Only the getppid() calls of the load, because other tests can call getppid() at the same time.
@@ -84,3 +87,16 @@ def test_dumps_and_sideband_are_counted_and_listed(recorder):
     assert info.code == 0 and "one" in info.out, info
     assert before["processes"] > 0 and before["maps"] > 0 and before["scans"] >= 1
     assert after["queue_drops"] == 0 and after["write_errors"] == 0
+
+
+def test_unwind_memory_that_is_used_up(recorder, tmp_path):
+    """The status says that there were more tables than UnwindMemory= has room for."""
+    d = recorder("--config", quiet_config(tmp_path / "small.conf", "[Recorder]\nUnwindMemory=1M\n"), "-g", "-F", "499")
+    if "unwind" not in d.status():
+        pytest.skip("BPF programs are not permitted here")
+    loads = [start(*words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for words in (
+        ("/usr/bin/python3", "-c", "while True: sorted(range(1000))"), ("openssl", "speed", "-seconds", "60", "sha256"),
+        ("perl", "-e", "while (1) { $n =~ s/./x/ }"), ("node", "-e", "for (;;) JSON.stringify([1])"))]
+    until("tables that were removed", lambda: "were removed to make room; a larger UnwindMemory=" in d.text_status())
+    assert d.status()["unwind"]["memory"] <= 1 << 20
+    end(*loads)

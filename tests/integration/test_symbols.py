@@ -14,7 +14,7 @@ import pytest
 from harness import (end, finish_load, load, meta, must, perf, perf_clean, program, quiet_config, run, start, start_load, until,
                      until_ran)
 
-PROFILE = ("-e", "cpu-clock", "-F", "999", "-g")
+PROFILE = ("-e", "cpu-clock", "-F", "999", "--call-graph=fp")
 SAMPLE = re.compile(r"^\s*(?P<time>\d+\.\d{9}):\s+[0-9a-f]+ (?P<sym>.*?)(?:\+0x[0-9a-f]+)? \((?P<dso>.*)\)$")
 
 

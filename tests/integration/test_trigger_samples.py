@@ -10,9 +10,9 @@ from harness import (MARK, NO_LOSS, end, last_cpu, load, merge, meta, must, perf
 
 EVENTS = {
     "no-tracepoint": ["-e", "cpu-clock"],
-    "stacks": ["-e", "cpu-clock", "-g"],
+    "stacks": ["-e", "cpu-clock", "--call-graph=fp"],
     "tracepoint": ["-e", "sched:sched_switch"],
-    "tracepoint-stacks": ["-e", "sched:sched_switch", "-g"],
+    "tracepoint-stacks": ["-e", "sched:sched_switch", "--call-graph=fp"],
     "both": ["-e", "cpu-clock", "-e", "sched:sched_switch"],
     "overwrite": ["-e", "sched:sched_switch/overwrite/", "-e", "cpu-clock"],
     "plain": ["-e", "cpu-clock", "--no-compression"],
@@ -138,7 +138,7 @@ def test_a_merge_of_several_recordings_has_the_samples_of_all(recorder, state_di
     """Recordings with and without stacks have different attributes of their events. The last dump, which a SIGUSR2 makes, has a
     trigger sample, too."""
     expected = []
-    for events in (["-e", "cpu-clock", "-g"], ["-e", "cpu-clock"], ["-e", "sched:sched_switch"]):
+    for events in (["-e", "cpu-clock", "--call-graph=fp"], ["-e", "cpu-clock"], ["-e", "sched:sched_switch"]):
         d = recorder(*events, "-M", "8M")
         load("burn", "-u", "0.1")
         expected += causes(d.dump_by_control())
@@ -153,7 +153,7 @@ def test_a_merge_of_several_recordings_has_the_samples_of_all(recorder, state_di
     assert last.trace.startswith("stop: ")
 
 
-@pytest.mark.parametrize("events", [["-e", "cpu-clock", "-g"], ["-e", "cpu-clock"]], ids=["stacks", "none"])
+@pytest.mark.parametrize("events", [["-e", "cpu-clock", "--call-graph=fp"], ["-e", "cpu-clock"]], ids=["stacks", "none"])
 def test_a_report_begins_with_the_recorded_event(recorder, events):
     d = recorder(*events, "-F", "499", "-M", "8M")
     load("burn", "-u", "0.3")
@@ -163,7 +163,7 @@ def test_a_report_begins_with_the_recorded_event(recorder, events):
     out = perf_clean("report", "-i", path, "--stdio")
     sections = out.split("# Samples: ")
     assert "of event 'cpu-clock'" in sections[1] and f"1  of event '{MARK}'" in sections[-1]
-    assert ("Children" in out) == ("-g" in events), "a trigger sample turns on no columns of stacks"
+    assert ("Children" in out) == ("--call-graph=fp" in events), "a trigger sample turns on no columns of stacks"
     rows = [line for line in sections[-1].splitlines() if line.strip() and not line.startswith("#")
             and "of event" not in line]
     assert len(rows) == 1 and "flightrecctl" in rows[0] and "[unknown]" in rows[0], f"it has no other sample's stack: {rows}"

@@ -322,7 +322,8 @@ static const struct {
 } bad_values[] = {
 	{"Recorder", "Frequency", "a whole number from 1 to 1000000", "range",
 		{"0", "1000001", "-1", "1.5", "x"}},
-	{"Recorder", "OffCPU", "a duration from 1us to 1h, no or auto", "500us", {"0", "500ns", "2h", "yes"}},
+	{"Recorder", "OffCPU", "a duration from 1us to 1h, no or auto", "500us",
+		{"0", "5", "500ns", "2h", "yes"}},
 	{"Recorder", "CPUs", "a list of CPUs", "0-3,8", {"a", "3-1", "1,", "8192"}},
 	{"Recorder", "RingSize", "a size", "64M", {"lots", "-1", "1Q", "auto"}},
 	{"Recorder", "RingMemory", "an absolute path", "begins with /", {"mem", "yes"}},

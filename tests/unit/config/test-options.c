@@ -67,7 +67,7 @@ TEST(options_of_a_recording_of_the_machine)
 	assert_null(c.events[0].filter);
 	assert_string_equal(c.events[1].filter, "prev_pid!=0");
 	assert_int_equal(c.defaults.frequency_hz, 49);
-	assert_int_equal(c.defaults.call_graph, FR_CALL_GRAPH_FP);
+	assert_int_equal(c.defaults.call_graph, FR_CALL_GRAPH_UNWIND);
 	assert_int_equal(c.ring_bytes, 2ULL << 30);
 	assert_int_equal(c.kernel_buffer_bytes, 128 * (uint64_t)sysconf(_SC_PAGESIZE));
 	assert_int_equal(c.aux_buffer_bytes, 64 << 10);
