@@ -21,6 +21,7 @@ int fr_unwind_processes_new(struct fr_unwind_shared *shared, struct fr_unwind_me
 	p->shared = shared;
 	p->memory = memory;
 	p->objects = objects;
+	p->next_serial = 1;
 	*ret = p;
 	return 0;
 }
@@ -65,6 +66,8 @@ static struct unwind_process *find_or_add(struct fr_unwind_processes *p, uint32_
 
 	if (!process && HASH_COUNT(p->processes) < PROCESSES_MAX)
 		process = FR_HASH_NEW(p->processes, pid, pid);
+	if (process && !process->serial)
+		process->serial = p->next_serial++;
 	return process;
 }
 
@@ -297,17 +300,33 @@ int fr_unwind_processes_apply(struct fr_unwind_processes *p, const struct perf_e
 	}
 }
 
-bool fr_unwind_processes_find_map(const struct fr_unwind_processes *p, uint32_t number, pid_t not, pid_t *ret,
-	struct fr_unwind_map *ret_map)
+static const struct fr_unwind_map *find_map(const struct unwind_process *process, uint32_t number)
 {
-	for (const struct unwind_process *i = p->processes; i; i = i->hh.next)
-		for (size_t k = 0; i->space && (pid_t)i->pid != not &&k < i->space->n; k++)
-			if (i->space->maps[k].object == number) {
-				*ret = (pid_t)i->pid;
-				*ret_map = i->space->maps[k];
-				return true;
-			}
-	return false;
+	const struct fr_unwind_space *s = process->space;
+
+	for (size_t i = 0; s && i < s->n; i++)
+		if (s->maps[i].object == number)
+			return &s->maps[i];
+	return NULL;
+}
+
+size_t fr_unwind_processes_find_maps(const struct fr_unwind_processes *p, uint32_t number, uint64_t from,
+	struct fr_unwind_found *ret, size_t max)
+{
+	size_t n = 0;
+
+	for (const struct unwind_process *i = p->processes; i && n < max; i = i->hh.next) {
+		const struct fr_unwind_map *map = i->serial < from ? NULL : find_map(i, number);
+
+		if (map)
+			ret[n++] = (struct fr_unwind_found){i->serial, (pid_t)i->pid, map->start, map->end};
+	}
+	return n;
+}
+
+uint64_t fr_unwind_processes_next_serial(const struct fr_unwind_processes *p)
+{
+	return p->next_serial;
 }
 
 void fr_unwind_processes_stats(const struct fr_unwind_processes *p, struct fr_unwind_processes_stats *ret)
