@@ -91,6 +91,10 @@ static void print_stacks(const cJSON *s)
 	ctl_field("Stacks", "%.0f unwound, %.1f %% of them whole; %.0f tables, %s of %s", all,
 		all > 0 ? 100 * ctl_number(walks, "whole") / all : 100, ctl_number(s, "unwind.tables"),
 		ctl_size(s, "unwind.memory"), ctl_size(s, "unwind.memory_max"));
+	if (cJSON_IsTrue(ctl_get(s, "unwind.holds_back")))
+		ctl_field("", "new tables wait, because making tables has taken its share of CPU time (5 %% "
+			      "of a CPU, "
+			      "and half of CPUBudget=); until then, new programs have frame pointers");
 	if (ctl.verbose && cJSON_IsFalse(ctl_get(s, "unwind.notes_changes")))
 		ctl_field("",
 			"the kernel does not tell when a process changes its maps: for up to a second, a "

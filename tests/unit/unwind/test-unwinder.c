@@ -574,6 +574,29 @@ TEST(memory_stays_in_its_bound_and_the_needed_table_stays)
 		(unsigned long long)stats.tables_evicted, (unsigned long long)stats.tables);
 }
 
+TEST(new_tables_wait_when_their_cpu_time_is_used_up)
+{
+	struct fr_unwinder_stats stats;
+	struct fr_unwind_object *needed;
+
+#ifdef __SANITIZE_THREAD__
+	unit_skip("the test writes a member of the thread");
+#endif
+	start(0);
+	u->throttle.credit_ns = -200 * (int64_t)FR_NSEC_PER_MSEC; /* four seconds */
+	needed = object_of(find_map(getpid(), (const void *)(uintptr_t)&compare_maps));
+	hit(needed);
+	usleep(1500000); /* longer than the time between two looks */
+	fr_unwinder_stats(u, &stats);
+	assert_int_equal(needed->state, FR_UNWIND_WANTED);
+	assert_true(stats.holds_back);
+	assert_true(stats.tables_held_back > 0);
+	wait_for_state(needed, FR_UNWIND_READY);
+	usleep(1500000);
+	fr_unwinder_stats(u, &stats);
+	assert_false(stats.holds_back);
+}
+
 TEST(the_bound_can_be_changed)
 {
 	struct fr_unwinder_stats stats;
@@ -589,7 +612,7 @@ TEST(the_bound_can_be_changed)
 		fr_unwinder_stats(u, &stats);
 	} while (stats.memory_bytes <= 2 << 20 && made++ < 100);
 	assert_true(stats.memory_bytes > 2 << 20);
-	fr_unwinder_set_memory(u, (1 << 20) + 12345);
+	fr_unwinder_set(u, &(struct fr_unwinder_config){.memory_bytes = (1 << 20) + 12345});
 	usleep(1500000);
 	live_round(live);
 	fr_unwinder_stats(u, &stats);
