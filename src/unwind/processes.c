@@ -60,15 +60,24 @@ static struct unwind_process *find(const struct fr_unwind_processes *p, uint32_t
 	return FR_HASH_FIND(p->processes, pid, pid);
 }
 
-static struct unwind_process *find_or_add(struct fr_unwind_processes *p, uint32_t pid)
+/* Returns 0; 1 if there are too many processes: PID is not known, and BPF programs find no maps of it, also
+   not those that a fork has given it; or -ENOMEM. */
+static int find_or_add(struct fr_unwind_processes *p, uint32_t pid, struct unwind_process **ret)
 {
 	struct unwind_process *process = find(p, pid);
 
-	if (!process && HASH_COUNT(p->processes) < PROCESSES_MAX)
+	if (!process && HASH_COUNT(p->processes) >= PROCESSES_MAX) {
+		(void)fr_unwind_slot_set(p->shared, pid, 0, 0);
+		return 1;
+	}
+	if (!process)
 		process = FR_HASH_NEW(p->processes, pid, pid);
-	if (process && !process->serial)
+	if (!process)
+		return -ENOMEM;
+	if (!process->serial)
 		process->serial = p->next_serial++;
-	return process;
+	*ret = process;
+	return 0;
 }
 
 static void free_process(struct fr_unwind_processes *p, struct unwind_process *process)
@@ -163,12 +172,15 @@ static int apply_fork(struct fr_unwind_processes *p, const struct fr_record_task
 {
 	const bool is_scan = r->header.misc & PERF_RECORD_MISC_FORK_EXEC;
 	struct unwind_process *process, *parent;
+	int s;
 
 	if ((int32_t)r->pid <= 0 || (int32_t)r->tid <= 0)
 		return 0;
-	process = find_or_add(p, r->pid);
-	if (!process)
-		return -ENOMEM;
+	s = find_or_add(p, r->pid, &process);
+	if (s != 0) {
+		p->n_dropped += s > 0 && r->pid != r->ppid;
+		return FR_MIN(s, 0);
+	}
 	if (r->pid == r->ppid || r->tid != r->pid)
 		return add_thread(process, r->tid);
 	parent = is_scan ? NULL : find(p, r->ppid);
@@ -205,12 +217,12 @@ static int apply_exit(struct fr_unwind_processes *p, const struct fr_record_task
 
 static int apply_exec(struct fr_unwind_processes *p, const struct fr_record_comm *r)
 {
-	struct unwind_process *process = (int32_t)r->pid > 0 ? find_or_add(p, r->pid) : NULL;
+	struct unwind_process *process;
+	const int s = (int32_t)r->pid > 0 ? find_or_add(p, r->pid, &process) : 1;
 
-	if (!process)
-		return (int32_t)r->pid > 0 ? -ENOMEM : 0;
-	begin_again(p, process, NULL);
-	return 0;
+	if (s == 0)
+		begin_again(p, process, NULL);
+	return FR_MIN(s, 0);
 }
 
 /* Makes sure that PROCESS has a space that can change, and that no other process has. */
@@ -245,9 +257,9 @@ static int apply_map(struct fr_unwind_processes *p, const struct fr_record_mmap2
 
 	if ((int32_t)r->pid <= 0 || map.end <= map.start)
 		return 0;
-	process = find_or_add(p, r->pid);
-	if (!process)
-		return -ENOMEM;
+	s = find_or_add(p, r->pid, &process);
+	if (s != 0)
+		return FR_MIN(s, 0);
 	if (process->is_dropped)
 		return 0;
 	unwind_mark_dirty(p, process);
