@@ -63,12 +63,15 @@ void fr_daemon_unwind_records(struct fr_daemon *m, const void *records, size_t l
 		fr_unwinder_update(unwinder_of(m), records, len);
 }
 
-void fr_daemon_unwind_round(void *daemon, uint64_t since_ns)
+bool fr_daemon_unwind_round(void *daemon, uint64_t since_ns)
 {
 	struct fr_daemon *m = daemon;
 
-	if (unwinder_of(m) && fr_unwinder_end_round(unwinder_of(m), since_ns))
+	if (!unwinder_of(m))
+		return false;
+	if (fr_unwinder_end_round(unwinder_of(m), since_ns))
 		fr_tracker_request_scan(m->tracker);
+	return fr_unwinder_is_behind(unwinder_of(m));
 }
 
 void fr_daemon_unwind_lost(void *daemon)

@@ -169,6 +169,17 @@ bool fr_unwinder_end_round(struct fr_unwinder *u, uint64_t since_ns)
 	return wants_scan;
 }
 
+bool fr_unwinder_is_behind(const struct fr_unwinder *u)
+{
+	struct fr_lock *lock = (struct fr_lock *)&u->lock; /* to the caller, the unwinder does not change */
+	bool is_behind;
+
+	fr_lock(lock);
+	is_behind = u->incoming.len + u->pending_bytes > UNWIND_QUEUE_BYTES / 2;
+	fr_unlock(lock);
+	return is_behind;
+}
+
 void fr_unwinder_distrust(struct fr_unwinder *u)
 {
 	fr_lock(&u->lock);

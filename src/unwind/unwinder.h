@@ -59,6 +59,9 @@ void fr_unwinder_update(struct fr_unwinder *u, const void *records, size_t len);
    scan of /proc brings back its trust; at most once in a minute. */
 bool fr_unwinder_end_round(struct fr_unwinder *u, uint64_t since_ns);
 
+/* Returns whether the queue of records is more than half full. Any thread. */
+bool fr_unwinder_is_behind(const struct fr_unwinder *u);
+
 /* Side-band was lost, so the maps of any process can be wrong: until fr_unwinder_trust(), no process is
    unwound by its maps where a BPF program has ever seen a change of them. Any thread. */
 void fr_unwinder_distrust(struct fr_unwinder *u);

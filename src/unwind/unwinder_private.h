@@ -11,7 +11,7 @@
 #include "unwind/tables.h"
 #include "unwind/throttle.h"
 
-#define UNWIND_QUEUE_BYTES (64u << 20) /* the records of a scan of ten thousand processes */
+#define UNWIND_QUEUE_BYTES (64u << 20)
 
 struct fr_unwinder {
 	struct fr_unwind_kernel kernel;

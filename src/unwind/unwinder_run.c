@@ -62,7 +62,6 @@ void unwind_distrust(struct fr_unwinder *u)
 static void store_synced(struct fr_unwinder *u, uint64_t since_ns)
 {
 	fr_lock(&u->lock);
-	u->pending_bytes = u->order.pending.len - u->order.released_bytes;
 	if (u->is_distrusted && since_ns > u->trust_ns)
 		u->is_distrusted = false;
 	if (!u->is_distrusted)
@@ -78,15 +77,35 @@ static void lose(struct fr_unwinder *u)
 	fr_unlock(&u->lock);
 }
 
+static size_t pending_bytes(const struct fr_unwinder *u)
+{
+	return u->order.pending.len - u->order.released_bytes;
+}
+
+/* Applies all records that are older than SINCE_NS. In a long scan, there are too many records to keep. All
+   of them have the time of its begin, which is where rounds stop until its end; so they can be applied before
+   the round that publishes them. */
+static int release(struct fr_unwinder *u, uint64_t since_ns)
+{
+	if (since_ns > u->applied_ns)
+		return fr_reorder_release(&u->order, since_ns, apply, u->processes);
+	if (pending_bytes(u) > UNWIND_QUEUE_BYTES / 4)
+		return fr_reorder_release(&u->order, u->applied_ns + 1, apply, u->processes);
+	return 0;
+}
+
 static void run_round(struct fr_unwinder *u, struct work *w)
 {
 	int r = fr_reorder_add(&u->order, w->records.data, w->records.len);
 
-	if (r == 0 && w->since_ns > u->applied_ns)
-		r = fr_reorder_release(&u->order, w->since_ns, apply, u->processes);
+	if (r == 0)
+		r = release(u, w->since_ns);
 	if (r < 0)
 		lose(u); /* no memory: some records were not applied */
 	fr_buf_deinit(&w->records);
+	fr_lock(&u->lock);
+	u->pending_bytes = pending_bytes(u);
+	fr_unlock(&u->lock);
 	if (w->since_ns == u->applied_ns)
 		return;
 	u->applied_ns = w->since_ns;

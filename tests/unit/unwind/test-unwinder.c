@@ -667,6 +667,44 @@ TEST(after_too_many_records_a_scan_is_wanted_once)
 	assert_false(fr_unwinder_end_round(u, now_ns));
 }
 
+TEST(a_scan_can_have_more_records_than_the_queue)
+{
+	static struct {
+		struct fr_record_task task;
+		uint64_t tids, time, cpu, id;
+	} forks[1 << 14];
+	const uint64_t until_ns = fr_monotonic_ns() + 60 * FR_NSEC_PER_SEC;
+	const volatile uint64_t *synced_ns;
+	struct fr_unwinder_stats stats;
+	uint64_t bytes = 0, scan_ns;
+
+	start(0);
+	synced_ns = &u->kernel.shared->synced_ns;
+	fr_unwinder_distrust(u);
+	scan_ns = fr_monotonic_ns();
+	for (size_t i = 0; i < FR_ARRAY_SIZE(forks); i++) {
+		forks[i].task.header = (struct perf_event_header){
+			PERF_RECORD_FORK, PERF_RECORD_MISC_FORK_EXEC, sizeof(forks[i])};
+		forks[i].task.pid = forks[i].task.tid = (uint32_t)(100000 + i);
+		forks[i].time = scan_ns;
+	}
+	for (; bytes < 3ULL * UNWIND_QUEUE_BYTES; bytes += sizeof(forks)) {
+		while (fr_unwinder_is_behind(u)) {
+			assert_true(fr_monotonic_ns() < until_ns);
+			/* as long as the scan goes on, rounds stop at its begin */
+			fr_unwinder_end_round(u, scan_ns);
+			usleep(1000);
+		}
+		fr_unwinder_update(u, forks, sizeof(forks));
+	}
+	fr_unwinder_trust(u, scan_ns);
+	fr_unwinder_end_round(u, scan_ns + 1);
+	while (*synced_ns != scan_ns + 1)
+		assert_true(fr_monotonic_ns() < until_ns);
+	fr_unwinder_stats(u, &stats);
+	assert_int_equal(stats.queue_drops, 0);
+}
+
 TEST(other_objects_share_the_maps)
 {
 	struct unwind_maps *other;
