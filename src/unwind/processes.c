@@ -5,6 +5,7 @@
  */
 #include "unwind/processes_private.h"
 #include "base/cleanup.h"
+#include "unwind/bisect.h"
 
 #include <errno.h>
 #include <string.h>
@@ -130,17 +131,7 @@ static void begin_again(
 /* Returns the index of TID, or of the first thread behind it. */
 static size_t find_tid(const struct unwind_process *process, uint32_t tid)
 {
-	size_t low = 0, high = process->n_tids;
-
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-
-		if (process->tids[middle] >= tid)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return low;
+	return UNWIND_BISECT(i, process->n_tids, process->tids[i] >= tid);
 }
 
 static bool has_tid(const struct unwind_process *process, size_t at, uint32_t tid)
