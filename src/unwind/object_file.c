@@ -5,9 +5,12 @@
 #include "base/trusted.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <link.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <unistd.h>
 
 /* How many processes one call of fr_unwind_object_file_search() asks: about a millisecond. */
 #define SEARCH_STEP 64
@@ -63,6 +66,25 @@ static int open_source(const struct fr_unwind_known *k, const struct fr_unwind_s
 	return fd < 0 ? open_path(k, 0, s->path, wants_trusted) : fd;
 }
 
+/* Opens the map of a process whose name for the file is not known. Without CAP_CHECKPOINT_RESTORE, the link
+   of a map can be read, but not followed. */
+static int open_found(const struct fr_unwind_known *k, const struct fr_unwind_found *f, bool wants_trusted)
+{
+	const int fd = open_map(k, f->pid, f->start, f->end, wants_trusted);
+	char link[96], path[PATH_MAX];
+	ssize_t n;
+
+	if (fd != -EPERM)
+		return fd;
+	snprintf(link, sizeof(link), "/proc/%d/map_files/%llx-%llx", f->pid, (unsigned long long)f->start,
+		(unsigned long long)f->end);
+	n = readlink(link, path, sizeof(path) - 1);
+	if (n < 0)
+		return -errno;
+	path[n] = '\0';
+	return open_path(k, f->pid, path, wants_trusted);
+}
+
 /* Does one step of the search among the processes. If a file is found, the search stays where it is. */
 static int search_processes(struct fr_unwind_known *k, const struct fr_unwind_processes *p)
 {
@@ -70,7 +92,7 @@ static int search_processes(struct fr_unwind_known *k, const struct fr_unwind_pr
 	const size_t n = fr_unwind_processes_find_maps(p, k->number, k->search_at, found, SEARCH_STEP);
 
 	for (size_t i = 0; i < n && found[i].serial < k->search_end; i++) {
-		const int fd = open_map(k, found[i].pid, found[i].start, found[i].end, true);
+		const int fd = open_found(k, &found[i], true);
 
 		k->search_at = found[i].serial;
 		if (fd >= 0)
@@ -105,7 +127,7 @@ int fr_unwind_object_file_open(const struct fr_unwind_known *k, const struct fr_
 
 	if (fd >= 0 || !fr_unwind_processes_find_maps(p, k->number, 0, &found, 1))
 		return fd;
-	return open_map(k, found.pid, found.start, found.end, false);
+	return open_found(k, &found, false);
 }
 
 int fr_unwind_object_file_open_debug(int fd)
