@@ -398,6 +398,7 @@ static long fr_step(__u32 i, struct fr_walk_ctx *ctx)
 	struct fr_unwind_object *object;
 	struct fr_unwind_rule rule = {0};
 	__u64 pc = w->is_exact ? w->ip : w->ip - 1;
+	__u32 state;
 	int known = 1;
 
 	if (w->n >= w->max)
@@ -421,20 +422,23 @@ static long fr_step(__u32 i, struct fr_walk_ctx *ctx)
 	if (w->young == FR_YOUNG_NONE && pc >= w->change.start && pc < w->change.end)
 		return fr_step_frame_pointer(w, w->change.has_file ? FR_UNWIND_CHANGED : FR_UNWIND_WHOLE);
 	object = &ctx->shared->objects[w->object % FR_UNWIND_OBJECTS_MAX];
-	if (!object->hits || object->state != FR_UNWIND_READY)
-		object->hits++;
-	if (w->young != FR_YOUNG_NONE && w->object == FR_OBJECT_FAILED)
-		fr_count_miss(w, ctx->shared);
-	if (object->state == FR_UNWIND_BARE)
-		return fr_step_frame_pointer(w, FR_UNWIND_WHOLE);
-	if (object->state != FR_UNWIND_READY)
-		return fr_step_frame_pointer(w, FR_UNWIND_NO_TABLE);
-	fr_find_rule(w, object, pc - w->bias, &rule);
-	/* The number of the object can stand for another object since the entry got the map. */
+	state = *(volatile __u32 *)&object->state;
+	if (state == FR_UNWIND_READY)
+		fr_find_rule(w, object, pc - w->bias, &rule);
+	/* The number of the object can stand for another object since the entry got the map. Then the state
+	   and the rule are those of the other one. */
 	if (w->young != FR_YOUNG_NONE && *(volatile __u32 *)&object->stamp != w->stamp) {
 		fr_count_miss(w, ctx->shared);
 		return fr_step_frame_pointer(w, FR_UNWIND_CHANGED);
 	}
+	if (!object->hits || state != FR_UNWIND_READY)
+		object->hits++;
+	if (w->young != FR_YOUNG_NONE && w->object == FR_OBJECT_FAILED)
+		fr_count_miss(w, ctx->shared);
+	if (state == FR_UNWIND_BARE)
+		return fr_step_frame_pointer(w, FR_UNWIND_WHOLE);
+	if (state != FR_UNWIND_READY)
+		return fr_step_frame_pointer(w, FR_UNWIND_NO_TABLE);
 	if (rule.kind == FR_UNWIND_END)
 		return fr_end_walk(w, FR_UNWIND_WHOLE);
 	if (rule.kind == FR_UNWIND_SIGNAL)

@@ -94,6 +94,10 @@ static void print_stacks(const cJSON *s)
 	if (ctl_number(s, "unwind.tables_evicted") > 0)
 		ctl_field("", "%.0f tables were removed to make room; a larger UnwindMemory= keeps more",
 			ctl_number(s, "unwind.tables_evicted"));
+	if (cJSON_IsTrue(ctl_get(s, "unwind.holds_back")))
+		ctl_field("",
+			"new tables wait, because making tables has taken its share of CPU time (5 %% "
+			"of a CPU, and half of CPUBudget=); until then, new programs have frame pointers");
 	if (ctl.verbose && cJSON_IsFalse(ctl_get(s, "unwind.notes_changes")))
 		ctl_field("",
 			"the kernel does not tell when a process changes its maps: for up to a second, a "

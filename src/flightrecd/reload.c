@@ -11,6 +11,7 @@
 #include "flightrecd/change.h"
 #include "flightrecd/reopen.h"
 #include "flightrecd/resize.h"
+#include "flightrecd/stacks.h"
 #include "flightrecd/stages.h"
 #include "flightrecd/triggers.h"
 #include "flightrecd/view.h"
@@ -98,8 +99,7 @@ static void apply_live_keys(struct fr_daemon *m, const struct fr_config *fresh)
 	fr_dumper_set(m->dumper, &(struct fr_dumper_settings){m->config->retention, m->config->keep_failed,
 					 m->config->aux_window_ns});
 	fr_log_set_level(m->config->log_level);
-	if (atomic_load(&m->unwinder))
-		fr_unwinder_set_memory(atomic_load(&m->unwinder), m->config->unwind_memory_bytes);
+	fr_daemon_unwinder_set(m);
 	fr_frequency_set_budget(&m->frequency, m->recording.capture, m->config->cpu_budget_ppm);
 }
 

@@ -16,10 +16,15 @@ static void report(struct fr_daemon *m, const struct fr_diag *d)
 		fr_log_diag(LOG_NOTICE, d, d->code);
 }
 
+static struct fr_unwinder_config config_of(const struct fr_daemon *m)
+{
+	return (struct fr_unwinder_config){m->config->unwind_memory_bytes, m->config->cpu_budget_ppm};
+}
+
 const struct fr_unwinder *fr_daemon_unwinder(void *daemon)
 {
 	struct fr_daemon *m = daemon;
-	const struct fr_unwinder_config config = {.memory_bytes = m->config->unwind_memory_bytes};
+	const struct fr_unwinder_config config = config_of(m);
 	struct fr_unwinder *u = atomic_load(&m->unwinder);
 	struct fr_diag d = {0};
 
@@ -44,18 +49,29 @@ static struct fr_unwinder *unwinder_of(struct fr_daemon *m)
 	return atomic_load(&m->unwinder);
 }
 
+void fr_daemon_unwinder_set(struct fr_daemon *m)
+{
+	const struct fr_unwinder_config config = config_of(m);
+
+	if (unwinder_of(m))
+		fr_unwinder_set(unwinder_of(m), &config);
+}
+
 void fr_daemon_unwind_records(struct fr_daemon *m, const void *records, size_t len)
 {
 	if (unwinder_of(m))
 		fr_unwinder_update(unwinder_of(m), records, len);
 }
 
-void fr_daemon_unwind_round(void *daemon, uint64_t since_ns)
+bool fr_daemon_unwind_round(void *daemon, uint64_t since_ns)
 {
 	struct fr_daemon *m = daemon;
 
-	if (unwinder_of(m) && fr_unwinder_end_round(unwinder_of(m), since_ns))
+	if (!unwinder_of(m))
+		return false;
+	if (fr_unwinder_end_round(unwinder_of(m), since_ns))
 		fr_tracker_request_scan(m->tracker);
+	return fr_unwinder_is_behind(unwinder_of(m));
 }
 
 void fr_daemon_unwind_lost(void *daemon)

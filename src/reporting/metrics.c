@@ -170,6 +170,9 @@ static void add_unwind(struct fr_openmetrics *o, const struct fr_view *v)
 	counter(o, "flightrec_unwind_tables_evicted",
 		"Tables that were removed to make room, because they were not needed for the longest time.",
 		s->tables_evicted);
+	counter(o, "flightrec_unwind_tables_held_back",
+		"How often tables were wanted, but the CPU time for making tables was used up.",
+		s->tables_held_back);
 }
 
 static void add_dumps(struct fr_openmetrics *o, const struct fr_view *v)

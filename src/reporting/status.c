@@ -168,9 +168,10 @@ static void add_unwind(const struct fr_view *v, cJSON *status)
 	FR_JSON_ADD_NUMBERS(o, {"frames", s->frames}, {"memory", s->memory_bytes},
 		{"memory_max", s->memory_max_bytes}, {"processes", s->processes}, {"objects", s->objects},
 		{"tables", s->tables}, {"tables_made", s->tables_made}, {"tables_evicted", s->tables_evicted},
-		{"tables_failed", s->tables_failed}, {"processes_dropped", s->processes_dropped},
-		{"queue_drops", s->queue_drops});
+		{"tables_failed", s->tables_failed}, {"tables_held_back", s->tables_held_back},
+		{"processes_dropped", s->processes_dropped}, {"queue_drops", s->queue_drops});
 	cJSON_AddBoolToObject(o, "notes_changes", s->notes_changes);
+	cJSON_AddBoolToObject(o, "holds_back", s->holds_back);
 	add_seconds(o, "tables_s", s->tables_ns);
 }
 

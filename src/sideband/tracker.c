@@ -173,7 +173,7 @@ static bool pump_fresh(struct fr_tracker *t)
 	}
 	t->since_ns = since_ns;
 	if (t->config.observed)
-		t->config.observed(
+		t->is_observer_behind = t->config.observed(
 			t->config.ctx, t->scan_ns_now ? FR_MIN(since_ns, t->scan_ns_now) : since_ns);
 	tracker_head_advance(t, since_ns);
 	return t->batch.len > 0;

@@ -70,8 +70,9 @@ struct fr_tracker_config {
 	/* Gets all records of the auxiliary file soon after they were made, and the low watermark of the tail
 	   model. May be NULL. */
 	void (*observe)(void *ctx, const void *records, size_t len, uint64_t low_watermark_ns);
-	/* Called after observe(): it has got all side-band that is older than SINCE_NS. May be NULL. */
-	void (*observed)(void *ctx, uint64_t since_ns);
+	/* Called after observe(): it has got all side-band that is older than SINCE_NS. Returns whether the
+	   observer has so much to do that a scan shall wait for it. May be NULL. */
+	bool (*observed)(void *ctx, uint64_t since_ns);
 	/* Called when side-band was lost, before the scan that repairs the loss. Any thread. May be NULL. */
 	void (*lost)(void *ctx);
 	/* Called when observe() has got all records of a scan that began at SCAN_NS. May be NULL. */

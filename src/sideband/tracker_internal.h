@@ -84,9 +84,10 @@ struct fr_tracker {
 	   head.low_watermark_ns, under the lock.) */
 	struct fr_session session;
 	struct tracker_stage head;
-	uint64_t since_ns;    /* all records that are older than this time have been read from `fresh` */
-	uint64_t scan_ns_now; /* time of the scan that runs now; 0: no scan runs */
-	bool scan_is_read;    /* /proc has been read, and the scan waits for the head model */
+	uint64_t since_ns;	 /* all records that are older than this time have been read from `fresh` */
+	uint64_t scan_ns_now;	 /* time of the scan that runs now; 0: no scan runs */
+	bool is_observer_behind; /* the last result of config.observed() */
+	bool scan_is_read;	 /* /proc has been read, and the scan waits for the head model */
 	struct fr_scan_unseen unseen; /* what the last scan could not see */
 	struct tracker_compaction compaction;
 	struct fr_auxfile *file;
@@ -148,6 +149,7 @@ struct tracker_run {
 	uint64_t time_ns;
 	struct fr_buf records;
 	uint32_t n;
+	unsigned waits; /* of a scan: how often it has waited for the observer */
 };
 /* Adds a copy of RECORD to RUN. If RUN has no room for it, RUN is flushed first. Returns 0 or a negative
    errno. */

@@ -13,11 +13,28 @@
 #include "base/clock.h"
 
 #include <errno.h>
+#include <unistd.h>
 
 #define SCAN_GAP_NS FR_NSEC_PER_SEC
 /* After a scan, the tracker waits nine times as long as the scan took. So scans take at most a tenth of the
    time. */
 #define SCAN_REST_FACTOR 9
+/* A scan waits for the observer at most five seconds, for a hundredth of a second each time. */
+#define OBSERVER_WAITS 500
+
+/* Processes the queues, and lets the observer catch up: it may have to keep all records of the scan until the
+   round after the begin of the scan. */
+static void pump(struct tracker_run *run)
+{
+	struct fr_tracker *t = run->tracker;
+
+	(void)tracker_pump(t);
+	while (t->is_observer_behind && run->waits < OBSERVER_WAITS && !atomic_load(&t->stop)) {
+		run->waits++;
+		usleep(10000);
+		(void)tracker_pump(t);
+	}
+}
 
 static int put(void *ctx, const struct perf_event_header *record)
 {
@@ -31,7 +48,7 @@ static int put(void *ctx, const struct perf_event_header *record)
 	/* Each time the run was flushed, process the queues: on a large machine a scan takes so long that the
 	   queues would overflow. */
 	if (run->records.len < before)
-		(void)tracker_pump(run->tracker);
+		pump(run);
 	return r;
 }
 

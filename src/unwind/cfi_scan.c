@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "unwind/cfi_scan.h"
+#include "unwind/bisect.h"
 #include "unwind/grow.h"
 #include "unwind/machine.h"
 #include "base/cleanup.h"
@@ -135,18 +136,10 @@ static int add_cie(struct scan *s, const struct entry *e)
 /* Finds the CIE at OFFSET, which is before its FDEs. Returns NULL if it is not there or not supported. */
 static const struct cfi_cie *find_cie(const struct cfi_entries *e, uint64_t offset)
 {
-	size_t low = 0, high = e->n_cies;
+	const size_t at = UNWIND_BISECT(i, e->n_cies, e->cies[i].offset >= offset);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (e->cies[middle].offset < offset)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < e->n_cies && e->cies[low].offset == offset && e->cies[low].is_supported ? &e->cies[low]
-											     : NULL;
+	return at < e->n_cies && e->cies[at].offset == offset && e->cies[at].is_supported ? &e->cies[at]
+											  : NULL;
 }
 
 static bool is_in_ranges(const struct scan *s, uint64_t begin, uint64_t end)

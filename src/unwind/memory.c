@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "unwind/memory.h"
 #include "base/cleanup.h"
+#include "unwind/bisect.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -214,17 +215,7 @@ void *fr_unwind_memory_address(const struct fr_unwind_memory *m, fr_unwind_at at
 /* Returns the index of the first extent behind START. */
 static size_t find_extent(const struct chunk *c, uint32_t start)
 {
-	size_t low = 0, high = c->n;
-
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-
-		if (c->extents[middle].start > start)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return low;
+	return UNWIND_BISECT(i, c->n, c->extents[i].start > start);
 }
 
 void fr_unwind_memory_give(struct fr_unwind_memory *m, fr_unwind_at at, size_t bytes)

@@ -4,14 +4,20 @@
 #include "unwind/objects.h"
 #include "unwind/processes.h"
 
-/* Opens the file of K, which is not the vdso: by the map of a process that has it, by its name in the root
-   directory of such a process, or by its name in ours. The file must have the build-id or the inode of K.
-   RET_DEBUG gets its separate debug file, or -1. Returns a descriptor or a negative errno.
-   Can wait for a disk. */
-int fr_unwind_object_file_open(
-	const struct fr_unwind_known *k, const struct fr_unwind_processes *p, int *ret_debug);
+/* All of these functions open only a file with the build-id or the inode of K, which is not the vdso, and can
+   wait for a disk. */
 
-/* Opens the file that walks of young processes missed. The same checks and return values. */
+/* Goes on with the search for a trusted file of K, or begins one: first by the map that was seen last, in its
+   process and by its path in our root directory; then by the maps of the processes that there were at the
+   begin, some in each call. Returns a descriptor, and if it is from another process, the next search begins
+   there; -EAGAIN if the search goes on; or -ENOENT at its end. */
+int fr_unwind_object_file_search(struct fr_unwind_known *k, const struct fr_unwind_processes *p);
+/* Opens any file of K. Returns a descriptor or a negative errno. */
+int fr_unwind_object_file_open(const struct fr_unwind_known *k, const struct fr_unwind_processes *p);
+/* Opens the separate debug file of the object that FD has open. Returns a descriptor or -1. */
+int fr_unwind_object_file_open_debug(int fd);
+
+/* Opens the file that walks of young processes missed. Returns a descriptor or a negative errno. */
 int fr_unwind_object_file_open_missed(const struct fr_unwind_known *k);
 
 /* Finds the image of the vdso in the memory of this process. */

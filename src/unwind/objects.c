@@ -197,6 +197,7 @@ static void set_source(
 	const uint64_t time_ns = fr_record_time(&m->header);
 
 	store_source(&k->source, m);
+	k->has_new_map = true;
 	if (state_of(o, k->number) == FR_UNWIND_FAILED && k->retry_ns && time_ns > k->retry_ns)
 		store_state(shared_of(o, k->number), FR_UNWIND_WANTED);
 }
@@ -289,6 +290,32 @@ struct fr_unwind_known *fr_unwind_objects_most_missed(const struct fr_unwind_obj
 			best = k;
 	}
 	return best;
+}
+
+struct fr_unwind_known *fr_unwind_objects_next_suspect(const struct fr_unwind_objects *o)
+{
+	struct fr_unwind_known *next = NULL;
+
+	for (uint32_t i = FIRST_NUMBER; i < o->n_numbers; i++) {
+		struct fr_unwind_known *k = o->by_number[i];
+
+		if (k && k->is_suspect && (k->has_new_map || k->search_at) &&
+			(!next || k->search_ns < next->search_ns))
+			next = k;
+	}
+	return next;
+}
+
+void fr_unwind_objects_withdraw(struct fr_unwind_objects *o, struct fr_unwind_known *k)
+{
+	if (state_of(o, k->number) == FR_UNWIND_READY)
+		remove_table(o, k);
+	store_state(shared_of(o, k->number), FR_UNWIND_WANTED);
+	/* A walk must not use a part of the old table and a part of the next one. */
+	(void)fr_unwind_memory_wait(o->memory);
+	k->is_suspect = false;
+	k->wanted_hits = 1;
+	k->retry_ns = 0;
 }
 
 struct fr_unwind_file_object fr_unwind_objects_name(

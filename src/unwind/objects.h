@@ -49,6 +49,12 @@ struct fr_unwind_known {
 	uint64_t misses;      /* walks of young processes that did not know the object by its file */
 	uint64_t learn_ns;    /* do not try to learn the file before this time */
 	size_t table_bytes;
+	/* The state comes from a file that is not trusted (base/trusted.h): any user can have made one with
+	   this build-id. */
+	bool is_suspect;
+	bool has_new_map;		/* since the last search for a trusted file began */
+	uint64_t search_at, search_end; /* the processes where this search goes on; search_at 0: nowhere */
+	uint64_t search_ns;		/* of a suspect: when the last search ended */
 };
 
 struct fr_unwind_objects {
@@ -79,6 +85,11 @@ struct fr_unwind_known *fr_unwind_objects_most_wanted(const struct fr_unwind_obj
 /* Returns the object whose file BPF programs missed most often; NULL if there is none, or its time has not
    come. */
 struct fr_unwind_known *fr_unwind_objects_most_missed(const struct fr_unwind_objects *o, uint64_t now_ns);
+/* Returns the suspect that was mapped since its last search, or whose search goes on; among several, the one
+   whose last search is the oldest. NULL if there is none. */
+struct fr_unwind_known *fr_unwind_objects_next_suspect(const struct fr_unwind_objects *o);
+/* K is a suspect no more, and wants a new table. */
+void fr_unwind_objects_withdraw(struct fr_unwind_objects *o, struct fr_unwind_known *k);
 /* Returns how BPF programs know K, as long as its number stands for it. */
 struct fr_unwind_file_object fr_unwind_objects_name(
 	const struct fr_unwind_objects *o, const struct fr_unwind_known *k);

@@ -5,6 +5,7 @@
  */
 #include "unwind/processes_private.h"
 #include "base/cleanup.h"
+#include "unwind/bisect.h"
 
 #include <errno.h>
 #include <string.h>
@@ -21,6 +22,7 @@ int fr_unwind_processes_new(struct fr_unwind_shared *shared, struct fr_unwind_me
 	p->shared = shared;
 	p->memory = memory;
 	p->objects = objects;
+	p->next_serial = 1;
 	*ret = p;
 	return 0;
 }
@@ -59,13 +61,24 @@ static struct unwind_process *find(const struct fr_unwind_processes *p, uint32_t
 	return FR_HASH_FIND(p->processes, pid, pid);
 }
 
-static struct unwind_process *find_or_add(struct fr_unwind_processes *p, uint32_t pid)
+/* Returns 0; 1 if there are too many processes: PID is not known, and BPF programs find no maps of it, also
+   not those that a fork has given it; or -ENOMEM. */
+static int find_or_add(struct fr_unwind_processes *p, uint32_t pid, struct unwind_process **ret)
 {
 	struct unwind_process *process = find(p, pid);
 
-	if (!process && HASH_COUNT(p->processes) < PROCESSES_MAX)
+	if (!process && HASH_COUNT(p->processes) >= PROCESSES_MAX) {
+		(void)fr_unwind_slot_set(p->shared, pid, 0, 0);
+		return 1;
+	}
+	if (!process)
 		process = FR_HASH_NEW(p->processes, pid, pid);
-	return process;
+	if (!process)
+		return -ENOMEM;
+	if (!process->serial)
+		process->serial = p->next_serial++;
+	*ret = process;
+	return 0;
 }
 
 static void free_process(struct fr_unwind_processes *p, struct unwind_process *process)
@@ -118,17 +131,7 @@ static void begin_again(
 /* Returns the index of TID, or of the first thread behind it. */
 static size_t find_tid(const struct unwind_process *process, uint32_t tid)
 {
-	size_t low = 0, high = process->n_tids;
-
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-
-		if (process->tids[middle] >= tid)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return low;
+	return UNWIND_BISECT(i, process->n_tids, process->tids[i] >= tid);
 }
 
 static bool has_tid(const struct unwind_process *process, size_t at, uint32_t tid)
@@ -160,12 +163,15 @@ static int apply_fork(struct fr_unwind_processes *p, const struct fr_record_task
 {
 	const bool is_scan = r->header.misc & PERF_RECORD_MISC_FORK_EXEC;
 	struct unwind_process *process, *parent;
+	int s;
 
 	if ((int32_t)r->pid <= 0 || (int32_t)r->tid <= 0)
 		return 0;
-	process = find_or_add(p, r->pid);
-	if (!process)
-		return -ENOMEM;
+	s = find_or_add(p, r->pid, &process);
+	if (s != 0) {
+		p->n_dropped += s > 0 && r->pid != r->ppid;
+		return FR_MIN(s, 0);
+	}
 	if (r->pid == r->ppid || r->tid != r->pid)
 		return add_thread(process, r->tid);
 	parent = is_scan ? NULL : find(p, r->ppid);
@@ -202,12 +208,12 @@ static int apply_exit(struct fr_unwind_processes *p, const struct fr_record_task
 
 static int apply_exec(struct fr_unwind_processes *p, const struct fr_record_comm *r)
 {
-	struct unwind_process *process = (int32_t)r->pid > 0 ? find_or_add(p, r->pid) : NULL;
+	struct unwind_process *process;
+	const int s = (int32_t)r->pid > 0 ? find_or_add(p, r->pid, &process) : 1;
 
-	if (!process)
-		return (int32_t)r->pid > 0 ? -ENOMEM : 0;
-	begin_again(p, process, NULL);
-	return 0;
+	if (s == 0)
+		begin_again(p, process, NULL);
+	return FR_MIN(s, 0);
 }
 
 /* Makes sure that PROCESS has a space that can change, and that no other process has. */
@@ -242,9 +248,9 @@ static int apply_map(struct fr_unwind_processes *p, const struct fr_record_mmap2
 
 	if ((int32_t)r->pid <= 0 || map.end <= map.start)
 		return 0;
-	process = find_or_add(p, r->pid);
-	if (!process)
-		return -ENOMEM;
+	s = find_or_add(p, r->pid, &process);
+	if (s != 0)
+		return FR_MIN(s, 0);
 	if (process->is_dropped)
 		return 0;
 	unwind_mark_dirty(p, process);
@@ -297,17 +303,33 @@ int fr_unwind_processes_apply(struct fr_unwind_processes *p, const struct perf_e
 	}
 }
 
-bool fr_unwind_processes_find_map(const struct fr_unwind_processes *p, uint32_t number, pid_t not, pid_t *ret,
-	struct fr_unwind_map *ret_map)
+static const struct fr_unwind_map *find_map(const struct unwind_process *process, uint32_t number)
 {
-	for (const struct unwind_process *i = p->processes; i; i = i->hh.next)
-		for (size_t k = 0; i->space && (pid_t)i->pid != not &&k < i->space->n; k++)
-			if (i->space->maps[k].object == number) {
-				*ret = (pid_t)i->pid;
-				*ret_map = i->space->maps[k];
-				return true;
-			}
-	return false;
+	const struct fr_unwind_space *s = process->space;
+
+	for (size_t i = 0; s && i < s->n; i++)
+		if (s->maps[i].object == number)
+			return &s->maps[i];
+	return NULL;
+}
+
+size_t fr_unwind_processes_find_maps(const struct fr_unwind_processes *p, uint32_t number, uint64_t from,
+	struct fr_unwind_found *ret, size_t max)
+{
+	size_t n = 0;
+
+	for (const struct unwind_process *i = p->processes; i && n < max; i = i->hh.next) {
+		const struct fr_unwind_map *map = i->serial < from ? NULL : find_map(i, number);
+
+		if (map)
+			ret[n++] = (struct fr_unwind_found){i->serial, (pid_t)i->pid, map->start, map->end};
+	}
+	return n;
+}
+
+uint64_t fr_unwind_processes_next_serial(const struct fr_unwind_processes *p)
+{
+	return p->next_serial;
 }
 
 void fr_unwind_processes_stats(const struct fr_unwind_processes *p, struct fr_unwind_processes_stats *ret)

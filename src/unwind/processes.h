@@ -34,9 +34,18 @@ bool fr_unwind_processes_has_garbage(const struct fr_unwind_processes *p);
 /* Moves the spaces out of excess chunks, at the next publish. */
 void fr_unwind_processes_leave_excess(struct fr_unwind_processes *p);
 
-/* Finds a process other than NOT that has mapped the object NUMBER. Returns false if there is none. */
-bool fr_unwind_processes_find_map(const struct fr_unwind_processes *p, uint32_t number, pid_t not, pid_t *ret,
-	struct fr_unwind_map *ret_map);
+/* A process that has mapped an object. Later processes have greater serials, from 1 on. */
+struct fr_unwind_found {
+	uint64_t serial;
+	pid_t pid;
+	uint64_t start, end; /* the first map of the object */
+};
+/* Finds the first MAX processes from the serial FROM on that have mapped the object NUMBER, in the order of
+   their serials. Returns how many these are. */
+size_t fr_unwind_processes_find_maps(const struct fr_unwind_processes *p, uint32_t number, uint64_t from,
+	struct fr_unwind_found *ret, size_t max);
+/* Returns the serial of the next new process. */
+uint64_t fr_unwind_processes_next_serial(const struct fr_unwind_processes *p);
 
 struct fr_unwind_processes_stats {
 	uint64_t processes; /* that have maps */

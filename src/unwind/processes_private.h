@@ -13,6 +13,7 @@
 struct unwind_process {
 	UT_hash_handle hh;
 	uint32_t pid;
+	uint64_t serial;	       /* increases in the order of the list */
 	struct fr_unwind_space *space; /* as the records say; NULL: no maps */
 	struct fr_unwind_space *shown; /* in the slot; NULL: none */
 	uint32_t *tids;		       /* the threads except the leader, sorted */
@@ -33,6 +34,7 @@ struct fr_unwind_processes {
 	struct fr_unwind_space *retired; /* published, and not used by any process; by position */
 	uint64_t orphans_ns; /* since when retired spaces are in slots of unknown processes; 0: none */
 	uint64_t n_shown, n_dropped;
+	uint64_t next_serial; /* from 1 on */
 };
 
 void unwind_mark_dirty(struct fr_unwind_processes *p, struct unwind_process *process);

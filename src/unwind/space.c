@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "unwind/space.h"
 #include "base/cleanup.h"
+#include "unwind/bisect.h"
 
 #include <errno.h>
 #include <string.h>
@@ -53,17 +54,7 @@ void fr_unwind_space_free(struct fr_unwind_objects *o, struct fr_unwind_space *s
 /* Returns the index of the first map that ends after ADDRESS; s->n if there is no such map. */
 static size_t find_first_behind(const struct fr_unwind_space *s, uint64_t address)
 {
-	size_t low = 0, high = s->n;
-
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-
-		if (s->maps[middle].end > address)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return low;
+	return UNWIND_BISECT(i, s->n, s->maps[i].end > address);
 }
 
 static bool continues(const struct fr_unwind_map *a, const struct fr_unwind_map *b)

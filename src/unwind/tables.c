@@ -13,6 +13,9 @@
 /* If the tables that are needed all the time do not fit into memory, tables are evicted and made again for
    ever. This bounds the CPU time to about a tenth. */
 #define REST 9
+/* Any user can map his files all the time, and so let us search. This bounds the CPU time to a hundredth. */
+#define SEARCH_REST 99
+#define SEARCH_PERIOD_NS FR_NSEC_PER_SEC /* of an object */
 
 static size_t bytes_of(const struct fr_unwind_table *t)
 {
@@ -23,9 +26,20 @@ static size_t bytes_of(const struct fr_unwind_table *t)
 	return bytes;
 }
 
-/* Returns the values of fr_unwind_table_read(). */
-static int read_table(
-	struct fr_unwind_tables *t, const struct fr_unwind_known *k, struct fr_unwind_table *ret)
+/* Opens a trusted file of K, or if there is none, any file. Returns a descriptor; -EAGAIN if the search goes
+   on; or another negative errno. */
+static int open_file(struct fr_unwind_tables *t, struct fr_unwind_known *k)
+{
+	int fd = fr_unwind_object_file_search(k, t->processes);
+
+	k->is_suspect = fd == -ENOENT;
+	if (k->is_suspect)
+		fd = fr_unwind_object_file_open(k, t->processes);
+	return fd == -ENOEXEC ? -ENOENT : fd; /* not a regular file */
+}
+
+/* Returns the values of fr_unwind_table_read(), or -EAGAIN. */
+static int read_table(struct fr_unwind_tables *t, struct fr_unwind_known *k, struct fr_unwind_table *ret)
 {
 	_cleanup_close_ int fd = -1, debug = -1;
 	const void *vdso;
@@ -36,9 +50,10 @@ static int read_table(
 		r = fr_unwind_vdso_find(&vdso, &size);
 		return r < 0 ? r : fr_unwind_table_read_image(vdso, size, ret);
 	}
-	fd = fr_unwind_object_file_open(k, t->processes, &debug);
+	fd = open_file(t, k);
 	if (fd < 0)
-		return fd == -ENOEXEC ? -ENOENT : fd; /* not a regular file */
+		return fd;
+	debug = fr_unwind_object_file_open_debug(fd);
 	r = fr_unwind_table_read(fd, debug, ret);
 	if (r != 0)
 		return r;
@@ -94,6 +109,10 @@ static bool can_have_room(struct fr_unwind_tables *t, struct fr_unwind_known *k,
 
 static void finish(struct fr_unwind_tables *t, struct fr_unwind_known *k, int r, uint64_t end_ns, uint64_t ns)
 {
+	if (r == -EAGAIN)
+		return;
+	k->search_at = 0;
+	k->search_ns = end_ns;
 	if (r == 0) {
 		t->made++;
 		k->retry_ns = 0;
@@ -108,17 +127,14 @@ static void finish(struct fr_unwind_tables *t, struct fr_unwind_known *k, int r,
 	}
 }
 
-bool fr_unwind_tables_make_one(struct fr_unwind_tables *t, uint64_t now_ns)
+/* Makes the table of K, or does a step of the search for its file. */
+static void make(struct fr_unwind_tables *t, struct fr_unwind_known *k, uint64_t now_ns)
 {
-	struct fr_unwind_known *k = fr_unwind_objects_most_wanted(t->objects, now_ns);
 	const uint64_t begin_ns = fr_monotonic_ns(), evicted = t->objects->n_evicted;
 	struct fr_unwind_table table;
 	uint64_t end_ns;
-	int r;
+	int r = can_have_room(t, k, now_ns) ? read_table(t, k, &table) : -ENOSPC;
 
-	if (!k)
-		return false;
-	r = can_have_room(t, k, now_ns) ? read_table(t, k, &table) : -ENOSPC;
 	if (r == 0) {
 		k->table_bytes = bytes_of(&table);
 		r = install(t, k, &table, now_ns);
@@ -129,5 +145,36 @@ bool fr_unwind_tables_make_one(struct fr_unwind_tables *t, uint64_t now_ns)
 	if (t->objects->n_evicted != evicted)
 		t->evict_ns = end_ns + REST * (end_ns - begin_ns);
 	finish(t, k, r, end_ns, end_ns - begin_ns);
+}
+
+/* Does a step of the search for a trusted file of K, a suspect. */
+static void search(struct fr_unwind_tables *t, struct fr_unwind_known *k)
+{
+	const uint64_t begin_ns = fr_monotonic_ns();
+	const int fd = fr_unwind_object_file_search(k, t->processes);
+	const uint64_t end_ns = fr_monotonic_ns();
+
+	t->search_ns = end_ns + SEARCH_REST * (end_ns - begin_ns);
+	if (fd == -EAGAIN)
+		return;
+	k->search_ns = end_ns;
+	if (fd < 0)
+		return;
+	close(fd);
+	fr_unwind_objects_withdraw(t->objects, k);
+}
+
+bool fr_unwind_tables_make_one(struct fr_unwind_tables *t, uint64_t now_ns)
+{
+	struct fr_unwind_known *k = fr_unwind_objects_most_wanted(t->objects, now_ns);
+
+	if (k) {
+		make(t, k, now_ns);
+		return true;
+	}
+	k = now_ns < t->search_ns ? NULL : fr_unwind_objects_next_suspect(t->objects);
+	if (!k || (!k->search_at && now_ns < k->search_ns + SEARCH_PERIOD_NS))
+		return false;
+	search(t, k);
 	return true;
 }

@@ -25,6 +25,8 @@ static int make_parts(struct fr_unwinder *u, const struct fr_unwinder_config *co
 	u->tables = (struct fr_unwind_tables){
 		.objects = u->objects, .processes = u->processes, .memory = u->memory};
 	u->memory_bytes = fr_unwind_memory_max(u->memory);
+	u->cpu_budget_ppm = config->cpu_budget_ppm;
+	fr_unwind_throttle_init(&u->throttle, fr_monotonic_ns());
 	u->stats.notes_changes = u->kernel.notes_changes;
 	return 0;
 }
@@ -108,10 +110,11 @@ pid_t fr_unwinder_tid(const struct fr_unwinder *u)
 	return u->tid; /* does not change after the start */
 }
 
-void fr_unwinder_set_memory(struct fr_unwinder *u, uint64_t bytes)
+void fr_unwinder_set(struct fr_unwinder *u, const struct fr_unwinder_config *config)
 {
 	fr_lock(&u->lock);
-	u->memory_bytes = fr_unwind_memory_round(bytes ? bytes : MEMORY_BYTES);
+	u->memory_bytes = fr_unwind_memory_round(config->memory_bytes ? config->memory_bytes : MEMORY_BYTES);
+	u->cpu_budget_ppm = config->cpu_budget_ppm;
 	fr_cond_broadcast(&u->changed);
 	fr_unlock(&u->lock);
 }
@@ -164,6 +167,17 @@ bool fr_unwinder_end_round(struct fr_unwinder *u, uint64_t since_ns)
 	fr_cond_broadcast(&u->changed);
 	fr_unlock(&u->lock);
 	return wants_scan;
+}
+
+bool fr_unwinder_is_behind(const struct fr_unwinder *u)
+{
+	struct fr_lock *lock = (struct fr_lock *)&u->lock; /* to the caller, the unwinder does not change */
+	bool is_behind;
+
+	fr_lock(lock);
+	is_behind = u->incoming.len + u->pending_bytes > UNWIND_QUEUE_BYTES / 2;
+	fr_unlock(lock);
+	return is_behind;
 }
 
 void fr_unwinder_distrust(struct fr_unwinder *u)

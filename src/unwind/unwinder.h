@@ -26,7 +26,9 @@ struct fr_unwinder;
 struct bpf_object;
 
 struct fr_unwinder_config {
-	uint64_t memory_bytes; /* the most bytes of tables and maps; 0: 64 MiB */
+	uint64_t memory_bytes;	 /* the most bytes of tables and maps; 0: 64 MiB */
+	uint64_t cpu_budget_ppm; /* CPUBudget=, in millionths of a CPU; 0: no limit. To make tables, the
+				    thread uses at most half of it (unwind/throttle.h). */
 };
 
 /* Loads the BPF programs that watch changes of maps, and starts the thread. Returns 0; or a negative errno,
@@ -37,8 +39,8 @@ int fr_unwinder_start(const struct fr_unwinder_config *config, struct fr_unwinde
    allowed; returns NULL. */
 struct fr_unwinder *fr_unwinder_stop(struct fr_unwinder *u);
 pid_t fr_unwinder_tid(const struct fr_unwinder *u);
-/* Changes the bound while the unwinder runs. Any thread. */
-void fr_unwinder_set_memory(struct fr_unwinder *u, uint64_t bytes);
+/* Changes the bounds while the unwinder runs. Any thread. */
+void fr_unwinder_set(struct fr_unwinder *u, const struct fr_unwinder_config *config);
 
 /* Lets the open but not yet loaded OBJECT use the unwinder's maps in place of its own maps with the same
    names. Returns 0 or a negative errno. */
@@ -57,6 +59,9 @@ void fr_unwinder_update(struct fr_unwinder *u, const void *records, size_t len);
    scan of /proc brings back its trust; at most once in a minute. */
 bool fr_unwinder_end_round(struct fr_unwinder *u, uint64_t since_ns);
 
+/* Returns whether the queue of records is more than half full. Any thread. */
+bool fr_unwinder_is_behind(const struct fr_unwinder *u);
+
 /* Side-band was lost, so the maps of any process can be wrong: until fr_unwinder_trust(), no process is
    unwound by its maps where a BPF program has ever seen a change of them. Any thread. */
 void fr_unwinder_distrust(struct fr_unwinder *u);
@@ -71,6 +76,8 @@ struct fr_unwinder_stats {
 	uint64_t memory_bytes, memory_max_bytes; /* of tables and maps */
 	uint64_t processes, objects, tables;
 	uint64_t tables_made, tables_evicted, tables_failed, tables_ns; /* tables_ns: time to make them */
+	uint64_t tables_held_back; /* how often a table was wanted, but the CPU time for tables was used up */
+	bool holds_back;	   /* that is so now */
 	uint64_t processes_dropped; /* no room for the maps of so many processes */
 	uint64_t queue_drops; /* records that did not fit into the queue; the maps are distrusted then */
 	/* False: this kernel cannot run BPF programs at the entry and exit of its functions, so no change of

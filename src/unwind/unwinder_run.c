@@ -14,7 +14,7 @@
 /* What the thread takes out of the guarded part. */
 struct work {
 	struct fr_buf records;
-	uint64_t since_ns, memory_bytes;
+	uint64_t since_ns, memory_bytes, cpu_budget_ppm;
 };
 
 /* Waits for work, at most until the next look. Returns false if the thread shall end. */
@@ -27,7 +27,7 @@ static bool wait_for_work(struct fr_unwinder *u, struct work *ret)
 		u->memory_bytes == fr_unwind_memory_max(u->memory))
 		if (!fr_cond_wait_until(&u->changed, &u->lock, u->look_ns))
 			break;
-	*ret = (struct work){u->incoming, u->since_ns, u->memory_bytes};
+	*ret = (struct work){u->incoming, u->since_ns, u->memory_bytes, u->cpu_budget_ppm};
 	u->pending_bytes += u->incoming.len;
 	u->incoming = (struct fr_buf){0};
 	goes_on = !u->stop;
@@ -62,7 +62,6 @@ void unwind_distrust(struct fr_unwinder *u)
 static void store_synced(struct fr_unwinder *u, uint64_t since_ns)
 {
 	fr_lock(&u->lock);
-	u->pending_bytes = u->order.pending.len - u->order.released_bytes;
 	if (u->is_distrusted && since_ns > u->trust_ns)
 		u->is_distrusted = false;
 	if (!u->is_distrusted)
@@ -78,15 +77,35 @@ static void lose(struct fr_unwinder *u)
 	fr_unlock(&u->lock);
 }
 
+static size_t pending_bytes(const struct fr_unwinder *u)
+{
+	return u->order.pending.len - u->order.released_bytes;
+}
+
+/* Applies all records that are older than SINCE_NS. In a long scan, there are too many records to keep. All
+   of them have the time of its begin, which is where rounds stop until its end; so they can be applied before
+   the round that publishes them. */
+static int release(struct fr_unwinder *u, uint64_t since_ns)
+{
+	if (since_ns > u->applied_ns)
+		return fr_reorder_release(&u->order, since_ns, apply, u->processes);
+	if (pending_bytes(u) > UNWIND_QUEUE_BYTES / 4)
+		return fr_reorder_release(&u->order, u->applied_ns + 1, apply, u->processes);
+	return 0;
+}
+
 static void run_round(struct fr_unwinder *u, struct work *w)
 {
 	int r = fr_reorder_add(&u->order, w->records.data, w->records.len);
 
-	if (r == 0 && w->since_ns > u->applied_ns)
-		r = fr_reorder_release(&u->order, w->since_ns, apply, u->processes);
+	if (r == 0)
+		r = release(u, w->since_ns);
 	if (r < 0)
 		lose(u); /* no memory: some records were not applied */
 	fr_buf_deinit(&w->records);
+	fr_lock(&u->lock);
+	u->pending_bytes = pending_bytes(u);
+	fr_unlock(&u->lock);
 	if (w->since_ns == u->applied_ns)
 		return;
 	u->applied_ns = w->since_ns;
@@ -122,11 +141,34 @@ static void update_stats(struct fr_unwinder *u)
 	u->stats.tables_made = u->tables.made;
 	u->stats.tables_failed = u->tables.failed;
 	u->stats.tables_ns = u->tables.made_ns;
+	u->stats.tables_held_back = u->held_back;
+	u->stats.holds_back = u->holds_back;
 	fr_unlock(&u->lock);
 }
 
+/* Does the next work for tables. Returns whether there was any. Both kinds of work get their turn. */
+static bool work_once(struct fr_unwinder *u, uint64_t now_ns)
+{
+	const uint64_t before_ns = fr_now_ns(CLOCK_THREAD_CPUTIME_ID);
+	const bool learned = fr_unwind_files_learn_one(u->objects, &u->kernel, now_ns),
+		   made = fr_unwind_tables_make_one(&u->tables, now_ns);
+
+	fr_unwind_throttle_spend(&u->throttle, fr_now_ns(CLOCK_THREAD_CPUTIME_ID) - before_ns);
+	return learned || made;
+}
+
+/* Any user can run thousands of programs whose tables take long to make. Returns whether new tables must
+   wait. */
+static bool is_held_back(struct fr_unwinder *u, uint64_t now_ns)
+{
+	u->holds_back = fr_unwind_throttle_is_empty(&u->throttle) &&
+			fr_unwind_objects_most_wanted(u->objects, now_ns);
+	u->held_back += u->holds_back;
+	return u->holds_back;
+}
+
 /* Frees memory, and makes tables until the next round. */
-static void look(struct fr_unwinder *u)
+static void look(struct fr_unwinder *u, uint64_t cpu_budget_ppm)
 {
 	const uint64_t now_ns = fr_monotonic_ns();
 	bool is_busy = fr_unwind_processes_has_garbage(u->processes);
@@ -139,8 +181,8 @@ static void look(struct fr_unwinder *u)
 		u->reclaim_ns = fr_monotonic_ns() + LOOK_NS;
 	}
 	fr_unwind_objects_look(u->objects, now_ns);
-	while (fr_unwind_files_learn_one(u->objects, &u->kernel, now_ns) ||
-		fr_unwind_tables_make_one(&u->tables, now_ns)) {
+	fr_unwind_throttle_fill(&u->throttle, now_ns, cpu_budget_ppm);
+	while (!fr_unwind_throttle_is_empty(&u->throttle) && work_once(u, now_ns)) {
 		is_busy = true;
 		if (!has_new_round(u))
 			continue;
@@ -148,7 +190,7 @@ static void look(struct fr_unwinder *u)
 		return;
 	}
 	/* An object that waits for room gets it when another one is not needed for one look. */
-	is_busy = is_busy || fr_unwind_objects_most_wanted(u->objects, UINT64_MAX);
+	is_busy = is_held_back(u, now_ns) || is_busy || fr_unwind_objects_most_wanted(u->objects, UINT64_MAX);
 	u->look_ns = fr_monotonic_ns() + (is_busy ? LOOK_NS : LOOK_IDLE_NS);
 }
 
@@ -171,7 +213,7 @@ void *unwind_run(void *unwinder)
 		run_round(u, &w);
 		if (w.memory_bytes != fr_unwind_memory_max(u->memory))
 			set_memory(u, w.memory_bytes);
-		look(u);
+		look(u, w.cpu_budget_ppm);
 		update_stats(u);
 	}
 	fr_buf_deinit(&w.records);

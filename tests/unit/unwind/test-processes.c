@@ -422,6 +422,35 @@ TEST(a_process_with_too_many_maps_is_dropped)
 	assert_int_equal(count_slots(), 0);
 }
 
+TEST(more_processes_than_the_limit_do_not_harm_the_others)
+{
+	const uint32_t limit = 2 * FR_UNWIND_SLOTS, beyond = limit + 5;
+	struct fr_unwind_processes_stats stats;
+
+	map(5, 10, 2, "/lib/a");
+	end_round();
+	for (uint32_t pid = 6; pid < 5 + limit; pid++)
+		ev_fork(&records, now, (pid_t)pid, (pid_t)pid, 1, 1);
+	end_round();
+	fr_unwind_processes_stats(p, &stats);
+	assert_int_equal(stats.dropped, 0);
+	bpf_fork(5, beyond);
+	ev_fork(&records, now, (pid_t)beyond, (pid_t)beyond, 5, 5);
+	map((pid_t)beyond, 40, 2, "/lib/bb");
+	map(5, 30, 2, "/lib/bb");
+	end_round();
+	fr_unwind_processes_stats(p, &stats);
+	assert_int_equal(stats.dropped, 1);
+	assert_null(process(beyond)); /* not with the maps of its parent, which it has changed */
+	assert_int_equal(process(5)->n, 2);
+	/* When another one has ended, an exec begins with maps. */
+	ev_exit(&records, now, 7, 7);
+	ev_comm(&records, now, (pid_t)beyond, (pid_t)beyond, "x", 1);
+	map((pid_t)beyond, 40, 2, "/lib/bb");
+	end_round();
+	assert_int_equal(process(beyond)->n, 1);
+}
+
 /* Appends the map of a file with the build-id that has the number I. */
 static void map_build_id(pid_t pid, uint64_t page, uint32_t i)
 {

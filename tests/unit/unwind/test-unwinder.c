@@ -574,6 +574,29 @@ TEST(memory_stays_in_its_bound_and_the_needed_table_stays)
 		(unsigned long long)stats.tables_evicted, (unsigned long long)stats.tables);
 }
 
+TEST(new_tables_wait_when_their_cpu_time_is_used_up)
+{
+	struct fr_unwinder_stats stats;
+	struct fr_unwind_object *needed;
+
+#ifdef __SANITIZE_THREAD__
+	unit_skip("the test writes a member of the thread");
+#endif
+	start(0);
+	u->throttle.credit_ns = -200 * (int64_t)FR_NSEC_PER_MSEC; /* four seconds */
+	needed = object_of(find_map(getpid(), (const void *)(uintptr_t)&compare_maps));
+	hit(needed);
+	usleep(1500000); /* longer than the time between two looks */
+	fr_unwinder_stats(u, &stats);
+	assert_int_equal(needed->state, FR_UNWIND_WANTED);
+	assert_true(stats.holds_back);
+	assert_true(stats.tables_held_back > 0);
+	wait_for_state(needed, FR_UNWIND_READY);
+	usleep(1500000);
+	fr_unwinder_stats(u, &stats);
+	assert_false(stats.holds_back);
+}
+
 TEST(the_bound_can_be_changed)
 {
 	struct fr_unwinder_stats stats;
@@ -589,7 +612,7 @@ TEST(the_bound_can_be_changed)
 		fr_unwinder_stats(u, &stats);
 	} while (stats.memory_bytes <= 2 << 20 && made++ < 100);
 	assert_true(stats.memory_bytes > 2 << 20);
-	fr_unwinder_set_memory(u, (1 << 20) + 12345);
+	fr_unwinder_set(u, &(struct fr_unwinder_config){.memory_bytes = (1 << 20) + 12345});
 	usleep(1500000);
 	live_round(live);
 	fr_unwinder_stats(u, &stats);
@@ -642,6 +665,44 @@ TEST(after_too_many_records_a_scan_is_wanted_once)
 	assert_true(fr_unwinder_end_round(u, now_ns));
 	assert_int_equal(*synced_ns, 0);
 	assert_false(fr_unwinder_end_round(u, now_ns));
+}
+
+TEST(a_scan_can_have_more_records_than_the_queue)
+{
+	static struct {
+		struct fr_record_task task;
+		uint64_t tids, time, cpu, id;
+	} forks[1 << 14];
+	const uint64_t until_ns = fr_monotonic_ns() + 60 * FR_NSEC_PER_SEC;
+	const volatile uint64_t *synced_ns;
+	struct fr_unwinder_stats stats;
+	uint64_t bytes = 0, scan_ns;
+
+	start(0);
+	synced_ns = &u->kernel.shared->synced_ns;
+	fr_unwinder_distrust(u);
+	scan_ns = fr_monotonic_ns();
+	for (size_t i = 0; i < FR_ARRAY_SIZE(forks); i++) {
+		forks[i].task.header = (struct perf_event_header){
+			PERF_RECORD_FORK, PERF_RECORD_MISC_FORK_EXEC, sizeof(forks[i])};
+		forks[i].task.pid = forks[i].task.tid = (uint32_t)(100000 + i);
+		forks[i].time = scan_ns;
+	}
+	for (; bytes < 3ULL * UNWIND_QUEUE_BYTES; bytes += sizeof(forks)) {
+		while (fr_unwinder_is_behind(u)) {
+			assert_true(fr_monotonic_ns() < until_ns);
+			/* as long as the scan goes on, rounds stop at its begin */
+			fr_unwinder_end_round(u, scan_ns);
+			usleep(1000);
+		}
+		fr_unwinder_update(u, forks, sizeof(forks));
+	}
+	fr_unwinder_trust(u, scan_ns);
+	fr_unwinder_end_round(u, scan_ns + 1);
+	while (*synced_ns != scan_ns + 1)
+		assert_true(fr_monotonic_ns() < until_ns);
+	fr_unwinder_stats(u, &stats);
+	assert_int_equal(stats.queue_drops, 0);
 }
 
 TEST(other_objects_share_the_maps)
