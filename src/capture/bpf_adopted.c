@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "capture/bpf_adopted.h"
-#include "base/buf.h"
 #include "base/cleanup.h"
 #include "bpf/capture.h"
 #include "capture/bpf_tracepoint.h"
+#include "capture/record_set.h"
 #include "perfdata/record.h"
 #include "perfdata/session.h"
 
@@ -37,24 +37,13 @@ struct fr_bpf_adopted {
 	struct fr_id_table cells;	/* each id of an adopted event */
 	struct fr_id_table tracepoints; /* ids of tracepoints */
 	struct fr_id_table live;	/* ids of all sets, also of a set whose samples do not count yet */
-	const struct fr_buf *newest;
+	struct fr_record_set newest;	/* of the history */
 	uint32_t own_pid;
 	int epoll_fd;
 	bool losses_ended;
 	struct set *sets; /* oldest first */
 	size_t n;
 };
-
-static bool is_in_history(const struct fr_buf *newest, const struct perf_event_header *record)
-{
-	struct fr_record_iter it = fr_record_iter(newest->data, newest->len);
-	const struct perf_event_header *h;
-
-	while ((h = fr_record_next(&it)))
-		if (h->size == record->size && memcmp(h, record, h->size) == 0)
-			return true;
-	return false;
-}
 
 /* The programs of the previous instance do not know which threads are ours, which tracepoints have to
    exclude. */
@@ -72,7 +61,7 @@ static bool wants(const struct fr_bpf_ring *ring, uint64_t at, const struct perf
 		return false;
 	if (is_own_tracepoint(r->all, s))
 		return false;
-	return at >= r->doubt_until || !is_in_history(r->all->newest, h);
+	return at >= r->doubt_until || !fr_record_set_has(&r->all->newest, h);
 }
 
 static int map_shared(int fd, struct fr_bpf_shared **ret, struct fr_diag *d)
@@ -307,10 +296,11 @@ int fr_bpf_adopted_new(
 
 	if (!a)
 		return -ENOMEM;
-	a->newest = config->adoption->newest;
 	a->own_pid = (uint32_t)getpid();
 	a->epoll_fd = config->epoll_fd;
-	r = adopt_sets(a, config->adoption, d);
+	r = fr_record_set_init(&a->newest, config->adoption->newest);
+	if (r == 0)
+		r = adopt_sets(a, config->adoption, d);
 	if (r == 0)
 		r = index_all(a, config);
 	if (r < 0) {
@@ -327,6 +317,7 @@ struct fr_bpf_adopted *fr_bpf_adopted_free(struct fr_bpf_adopted *a)
 		return NULL;
 	for (size_t i = 0; i < a->n; i++)
 		set_deinit(&a->sets[i], a->epoll_fd);
+	fr_record_set_deinit(&a->newest);
 	fr_id_table_deinit(&a->cells);
 	fr_id_table_deinit(&a->tracepoints);
 	fr_id_table_deinit(&a->live);
