@@ -35,6 +35,13 @@ static int parse_name(const char *name, unsigned *ret_number)
 	return -EINVAL;
 }
 
+bool fr_bpf_store_knows(const char *name)
+{
+	unsigned number;
+
+	return parse_name(name, &number) >= 0;
+}
+
 /* Returns the set NUMBER, which is made if there is none; or NULL if there is no memory. */
 static struct fr_bpf_fds *find_or_add_set(struct fr_bpf_store *s, unsigned number)
 {

@@ -25,6 +25,8 @@ struct fr_bpf_store {
 	unsigned newest, current, guards;
 };
 
+/* Returns whether NAME is the name of such a descriptor. */
+bool fr_bpf_store_knows(const char *name);
 /* Duplicates the descriptors that the store has passed to this process. Returns 0, or a negative errno: the
    descriptors cannot be used then. */
 int fr_bpf_store_receive(struct fr_bpf_store *s);

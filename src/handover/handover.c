@@ -20,6 +20,8 @@
 #include <systemd/sd-daemon.h>
 #include <zstd.h>
 
+/* All names of ours begin so. The names of sockets do not: that of flightrecd.socket is "control". */
+#define NAME_PREFIX "flightrec-"
 #define STATE_NAME "flightrec-state"
 #define RING_NAME "flightrec-ring-"
 /* The longest wait for the service manager to close its copy of a descriptor. */
@@ -74,28 +76,33 @@ static void name_ring(char ret[static FR_STATE_NAME_MAX], unsigned number)
 	snprintf(ret, FR_STATE_NAME_MAX, RING_NAME "%u", number);
 }
 
-/* Closes the passed descriptors of ring, state and BPF programs. Also removes the descriptors that this
-   instance did not adopt from the store. Returns the number of removed descriptors. */
+/* Returns whether this instance uses the passed descriptor NAME. A name that only another version knows is
+   not used, and would stay in the store for ever. */
+static bool is_used(const struct fr_handover *h, const char *name)
+{
+	char taken[FR_STATE_NAME_MAX];
+
+	if (!strcmp(name, STATE_NAME))
+		return h->file.fd >= 0;
+	if (fr_bpf_store_knows(name))
+		return h->bpf.n_old > 0;
+	name_ring(taken, h->ring_number);
+	return h->adopted && (!strcmp(name, h->state.ring) || !strcmp(name, taken));
+}
+
+/* Closes the passed descriptors, except sockets. Also removes those that this instance does not use from the
+   store. Returns the number of removed descriptors. */
 static unsigned release_passed(const struct fr_handover *h)
 {
-	char **names = NULL, taken[FR_STATE_NAME_MAX];
+	char **names = NULL;
 	int n = passed_are_closed ? 0 : sd_listen_fds_with_names(0, &names);
 	unsigned removed = 0;
 
-	name_ring(taken, h->ring_number);
 	passed_are_closed = true;
 	for (int i = 0; i < n; i++) {
-		const bool state = !strcmp(names[i], STATE_NAME),
-			   ring = h->adopted &&
-				  (!strcmp(names[i], h->state.ring) || !strcmp(names[i], taken)),
-			   bpf = !strncmp(names[i], FR_BPF_STORE_PREFIX, strlen(FR_BPF_STORE_PREFIX)),
-			   ours = state ? h->file.fd >= 0
-				  : bpf ? h->bpf.n_old > 0
-					: ring;
-
-		if (state || bpf || !strncmp(names[i], RING_NAME, strlen(RING_NAME))) {
+		if (!strncmp(names[i], NAME_PREFIX, strlen(NAME_PREFIX))) {
 			close(SD_LISTEN_FDS_START + i);
-			if (!ours) {
+			if (!is_used(h, names[i])) {
 				remove_from_store(names[i]);
 				removed++;
 			}

@@ -2,6 +2,7 @@
 """A recorder that is killed or restarted adopts the ring of the previous instance, and reports the time for which no instance
 recorded. These tests use the descriptor store of manager.py. tests/vm does the same with the descriptor store of systemd."""
 import ctypes
+import fcntl
 import os
 import random
 import re
@@ -568,6 +569,18 @@ def test_a_full_descriptor_store_means_a_gap(instance, service_manager):
     assert "there is a gap" in d.log() and "FileDescriptorStoreMax=" in d.log()
     d.kill()
     assert instance(*BPF).status()["adopted"]["continued"] == "all"
+
+
+def test_descriptors_of_another_version_leave_the_store(instance, service_manager):
+    """A newer version may store descriptors that this version does not know. After a downgrade, nobody else would remove them."""
+    d = instance(*BPF)
+    d.kill()
+    for name in ("flightrec-other", "flightrec-bpf-1-other", "flightrec-bpf-7-other", "mine"):
+        with open("/dev/null", "rb") as f:
+            service_manager.fds.append((name, fcntl.fcntl(f, fcntl.F_DUPFD_CLOEXEC, 200)))
+    d = instance(*BPF)
+    assert d.status()["adopted"]["continued"] == "all"
+    assert not [name for name in service_manager.names() if "other" in name] and "mine" in service_manager.names()
 
 
 def test_events_that_are_not_configured_any_more(instance, service_manager):
