@@ -55,7 +55,8 @@ void fr_daemon_adopt_bpf(struct fr_daemon *m)
 		return;
 	r = h->adopted ? fr_capture_adopt(m->recording.capture, &adoption, &d) : -ENOENT;
 	if (r == 0) {
-		h->continued = has_all_events(m) ? FR_CONTINUED_ALL : FR_CONTINUED_SOME;
+		h->continued =
+			has_all_events(m) && !fr_handover_is_in_gap(h) ? FR_CONTINUED_ALL : FR_CONTINUED_SOME;
 		return;
 	}
 	if (r != -ENOENT) {

@@ -513,11 +513,38 @@ static bool is_new_sample_event(const struct fr_event_desc *e, const void *ctx)
 	return e->until_ns == 0 && !fr_attr_is_sideband(&e->attr);
 }
 
+bool fr_handover_is_in_gap(const struct fr_handover *h)
+{
+	return h->state.gap_from_ns && !h->state.gap_to_ns;
+}
+
+/* Begins the gap at the time up to which the ring is complete. If this time is unknown, the gap begins at the
+   start of the first instance. If the previous instance has drained nothing, the new gap includes the gap
+   before the previous instance, so that gap is subtracted. If the previous instance was killed during its
+   start, its gap goes on. */
+static void begin_gap(struct fr_handover *h)
+{
+	struct fr_state *s = &h->state;
+	const uint64_t drained_ns = h->history.drained_ns,
+		       from_ns = drained_ns ? drained_ns : s->first_started_ns;
+
+	if (fr_handover_is_in_gap(h))
+		return;
+	if (from_ns <= s->gap_from_ns)
+		s->gap_ns -= s->gap_to_ns - s->gap_from_ns;
+	s->gap_from_ns = from_ns;
+	s->gap_to_ns = 0;
+}
+
 int fr_handover_announce_sideband(struct fr_handover *h, const struct fr_session *session)
 {
 	_cleanup_session_ struct fr_session announced = {0};
 	int r;
 
+	/* Side-band will be drained before there are samples, so then the ring does not tell when they ended.
+	 */
+	if (h->adopted && h->continued != FR_CONTINUED_ALL)
+		begin_gap(h);
 	/* If the adopted frames were moved to or from the crash memory, the next instance would not find the
 	   ring of this instance before store(). */
 	if (!h->adopted || h->in_memory != (h->memory != NULL))
@@ -602,21 +629,6 @@ void fr_handover_set_config(struct fr_handover *h, struct fr_buf *config)
 	h->written = false;
 }
 
-/* Counts the gap from DRAINED_NS to NOW_NS. DRAINED_NS is the time up to which the ring is complete. If
-   DRAINED_NS is 0, this time is unknown, and the gap begins at the start of the first instance. If the
-   previous instance drained nothing, the new gap includes the gap before the previous instance. That earlier
-   gap is already in the sum, so it is subtracted. */
-static void count_gap(struct fr_state *s, uint64_t drained_ns, uint64_t now_ns)
-{
-	const uint64_t from_ns = drained_ns ? drained_ns : s->first_started_ns;
-
-	if (from_ns <= s->gap_from_ns)
-		s->gap_ns -= s->gap_to_ns - s->gap_from_ns;
-	s->gap_from_ns = from_ns;
-	s->gap_to_ns = now_ns;
-	s->gap_ns += now_ns - from_ns;
-}
-
 bool fr_handover_end_gap(struct fr_handover *h, uint64_t now_ns)
 {
 	char gap[FR_UNIT_SIZE];
@@ -629,7 +641,9 @@ bool fr_handover_end_gap(struct fr_handover *h, uint64_t now_ns)
 		fr_log(LOG_INFO, "the samples go on without a gap");
 		return false;
 	}
-	count_gap(&h->state, h->history.drained_ns, now_ns);
+	begin_gap(h);
+	h->state.gap_to_ns = now_ns;
+	h->state.gap_ns += now_ns - h->state.gap_from_ns;
 	fr_log(LOG_NOTICE, "%s recorded for %s, from the end of the previous instance until now",
 		h->continued ? "events whose samples the kernel makes were not" : "nothing was",
 		fr_duration_format(h->state.gap_to_ns - h->state.gap_from_ns, gap));

@@ -518,10 +518,11 @@ def test_kills_during_the_start_of_the_next_instance(instance, service_manager, 
 @pytest.mark.parametrize("args", [BPF, (*COUNTED, "-M", "32M")], ids=["bpf", "kernel"])
 def test_a_kill_before_the_samples_of_an_instance(instance, service_manager, state_dir, tmp_path, args):
     """An instance records side-band into the adopted ring before it records samples. If it is killed in between, dumps of the next
-    instance have these records, and stock perf knows their event."""
+    instance have these records, and stock perf knows their event. The gap of samples begins before the killed instance."""
     lock = tmp_path / "lock"
     lock.touch()
     instance(*args).kill()
+    killed = time.monotonic_ns()
     hold = {"LD_PRELOAD": str(program("frtest-slowproc.so")), "FRTEST_HOLD_START": str(lock)}
     held = Daemon(state_dir, *args, manager=service_manager, armed=False, env=hold).launch()
     try:
@@ -531,7 +532,10 @@ def test_a_kill_before_the_samples_of_an_instance(instance, service_manager, sta
     finally:
         held.kill()
     d = instance(*args)
-    assert d.status()["adopted"]["continued"] == ("all" if args == BPF else "none"), d.log()
+    adopted = d.status()["adopted"]
+    assert adopted["continued"] == ("all" if args == BPF else "none"), d.log()
+    if args != BPF:
+        assert adopted["gap_from_ns"] < killed and adopted["gap_s"] == adopted["gaps_s"] > 3 * DRAIN_PERIOD, (adopted, killed)
     tasks = must("perf", "script", "-i", d.dump_by_control(), "--show-task-events").out
     assert set(children) <= {int(pid) for pid in re.findall(r"PERF_RECORD_COMM exec: \S+:(\d+)/", tasks)}, tasks[-3000:]
 
