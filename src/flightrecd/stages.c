@@ -341,6 +341,8 @@ static int open_parts(struct fr_daemon *m, fr_progress progress, struct fr_diag 
 		fr_daemon_adopt_bpf(m);
 	if (r >= 0)
 		r = open_tracker(m, d);
+	/* The tracker has its own copy of the session, and finds the auxiliary file by the older ids. */
+	fr_session_drop_closed_events(&m->recording.session, m->handover.history.low_watermark_ns);
 	if (r >= 0)
 		r = fr_handover_announce_sideband(&m->handover, &m->recording.session);
 	return r < 0 ? r : start_threads(m, progress, d);

@@ -39,6 +39,21 @@ static bool has_all_events(const struct fr_daemon *m)
 	return true;
 }
 
+/* Closes the openings of the previous instances that make no samples any more. Otherwise, they would stay
+   open until an instance has completed its start. */
+static void close_ended_events(struct fr_daemon *m)
+{
+	struct fr_session *s = &m->recording.session;
+
+	for (size_t i = 0; i < s->n_events; i++) {
+		struct fr_event_desc *e = &s->events[i];
+
+		if (e->until_ns == UINT64_MAX &&
+			!(e->n_ids && fr_capture_continues_id(m->recording.capture, e->ids[0])))
+			e->until_ns = fr_monotonic_ns();
+	}
+}
+
 void fr_daemon_adopt_bpf(struct fr_daemon *m)
 {
 	struct fr_handover *h = &m->handover;
@@ -57,6 +72,7 @@ void fr_daemon_adopt_bpf(struct fr_daemon *m)
 	if (r == 0) {
 		h->continued =
 			has_all_events(m) && !fr_handover_is_in_gap(h) ? FR_CONTINUED_ALL : FR_CONTINUED_SOME;
+		close_ended_events(m);
 		return;
 	}
 	if (r != -ENOENT) {

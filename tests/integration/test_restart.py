@@ -7,6 +7,7 @@ import os
 import random
 import re
 import signal
+import struct
 import subprocess
 import time
 from bisect import bisect
@@ -538,6 +539,34 @@ def test_a_kill_before_the_samples_of_an_instance(instance, service_manager, sta
         assert adopted["gap_from_ns"] < killed and adopted["gap_s"] == adopted["gaps_s"] > 3 * DRAIN_PERIOD, (adopted, killed)
     tasks = must("perf", "script", "-i", d.dump_by_control(), "--show-task-events").out
     assert set(children) <= {int(pid) for pid in re.findall(r"PERF_RECORD_COMM exec: \S+:(\d+)/", tasks)}, tasks[-3000:]
+
+
+def state_bytes(manager):
+    """Returns the size of the newest state: the length in the header of its slot (src/handover/state.c)."""
+    fd = next(fd for name, fd in manager.fds if name == "flightrec-state")
+    return max(struct.unpack("QQ", os.pread(fd, 16, at + 16)) for at in (0, 16 << 20))[1]
+
+
+@pytest.mark.parametrize("args", [BPF, COUNTED], ids=["bpf", "kernel"])
+def test_the_state_forgets_events_without_records(instance, service_manager, state_dir, tmp_path, args):
+    """Each start opens the events again, also a start that is killed. When the ring has no record of an opening any more, the
+    opening leaves the state."""
+    lock = tmp_path / "lock"
+    lock.touch()
+    hold = {"LD_PRELOAD": str(program("frtest-slowproc.so")), "FRTEST_HOLD_START": str(lock)}
+    small = (*args, "-e", "raw_syscalls:sys_enter/capture=perf/", "-M", "1M")
+    sizes = []
+    d = instance(*small)
+    for _ in range(6):
+        d.kill()
+        held = Daemon(state_dir, *small, manager=service_manager, armed=False, env=hold).launch()
+        until("side-band", lambda: service_manager.said("STATUS=starting: reads the processes"))
+        held.kill()
+        d = instance(*small)
+        sizes.append(state_bytes(service_manager))
+        since = time.monotonic_ns()
+        until("a ring of new records", lambda: load("count", "-t", 0.3) and d.status()["ring"]["first_ns"] > since)
+    assert max(sizes[3:]) <= max(sizes[:3]), sizes
 
 
 def test_only_samples_of_the_kernel_have_a_gap(instance, control):
