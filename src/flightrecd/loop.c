@@ -207,8 +207,6 @@ static int begin_recording(struct fr_daemon *m, struct fr_diag *d)
 {
 	int r = fr_daemon_begin_samples(m, d);
 
-	if (r >= 0 && m->handover.adopted)
-		fr_daemon_update_state(m);
 	if (r >= 0 && m->config->command)
 		r = fr_command_go(&m->command, m->config->command[0], d);
 	if (r >= 0)

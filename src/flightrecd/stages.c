@@ -261,6 +261,7 @@ static int start_threads(struct fr_daemon *m, fr_progress progress, struct fr_di
 	const struct fr_recorder_config recorder = {
 		m->recording.capture, m->history, m->tracker, fr_daemon_period_ms(m)};
 	pid_t tids[FR_OWN_TIDS_MAX];
+	unsigned stored;
 	int r;
 
 	fr_frequency_init(&m->frequency, m->recording.capture, m->config->cpu_budget_ppm);
@@ -289,8 +290,9 @@ static int start_threads(struct fr_daemon *m, fr_progress progress, struct fr_di
 		return r;
 	if (!m->refused.code)
 		fr_daemon_save_config(m);
+	stored = fr_daemon_store_bpf(m, m->recording.capture);
 	fr_daemon_store(m);
-	fr_daemon_use_bpf(m, fr_daemon_store_bpf(m, m->recording.capture));
+	fr_daemon_use_bpf(m, stored);
 	return 0;
 }
 

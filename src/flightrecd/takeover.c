@@ -2,13 +2,14 @@
 #include "flightrecd/takeover.h"
 #include "base/log.h"
 #include "capture/adopt.h"
+#include "flightrecd/stages.h"
 
 #include <errno.h>
 #include <string.h>
 
 /* Returns whether the adopted rings have the samples of an opening of the event E. It need not be the newest
-   opening: a kill can come after the state has an opening, and before the store has its programs or after it
-   has lost those of the opening before. The programs that the store has make samples until now. */
+   opening: after a reload that has failed, the state can have an opening whose programs are gone. The
+   programs that the store has make samples until now. */
 static bool is_continued(const struct fr_daemon *m, const struct fr_event_desc *e)
 {
 	const struct fr_session *s = &m->handover.state.session;
@@ -122,7 +123,6 @@ static int take_over(struct fr_daemon *m, uint64_t *ret_ns, struct fr_diag *d)
 	for (int i = 0; i < _FR_LOSS_MAX; i++)
 		m->lost_before[i] += lost[i];
 	fr_unlock(&m->parts_lock);
-	fr_bpf_store_remove_old(&m->handover.bpf);
 	fr_session_close_events(&m->recording.session, fr_monotonic_ns());
 	/* If the dumper has no memory for its copy of the session, later dumps still contain the old events.
 	 */
@@ -146,5 +146,10 @@ int fr_daemon_begin_samples(struct fr_daemon *m, struct fr_diag *d)
 		since_ns = fr_monotonic_ns();
 	if (r >= 0 && fr_handover_end_gap(&m->handover, since_ns))
 		m->lost_before[FR_LOSS_RESTART]++;
+	if (r < 0 || !m->handover.adopted)
+		return r;
+	/* First the state knows that the old events have ended, and then the store loses their programs. */
+	fr_daemon_update_state(m);
+	fr_bpf_store_remove_old(&m->handover.bpf);
 	return r;
 }

@@ -155,11 +155,9 @@ static void receive_bpf(struct fr_handover *h)
 {
 	const int r = passed_are_closed ? 0 : fr_bpf_store_receive(&h->bpf);
 
-	if (r < 0) {
+	if (r < 0)
 		fr_log(LOG_WARNING, "cannot continue the BPF programs of the previous instance: %s",
 			strerror(-r));
-		fr_bpf_store_close(&h->bpf);
-	}
 }
 
 void fr_handover_receive(struct fr_handover *h, bool wanted, const char *boot_id)

@@ -656,6 +656,40 @@ def test_a_reload_then_a_kill(instance, service_manager, control, tmp_path):
     judge_no_gap(d.dump_by_control(), windows[1:], control)
 
 
+@pytest.mark.parametrize("what", ["reload", "restart"])
+def test_a_kill_at_each_step_of_a_change(instance, service_manager, state_dir, tmp_path, what):
+    """A reload or a restart changes the events. Whenever it is killed, BPF programs of the old or of the new events go on, so there
+    is no gap."""
+    conf, trap = quiet_config(tmp_path / "flightrecd.conf", ""), tmp_path / "trap"
+    rest, step, killed = conf.read_text(), 0, True
+
+    def configure(hz):
+        conf.write_text(f"[Recorder]\nEvents=cpu-clock/call-graph=unwind,freq={hz}/\nRingSize=8M\n" + rest)
+
+    configure(HZ)
+    instance("--config", conf).kill()
+    while killed:
+        step += 1
+        env = {"LD_PRELOAD": str(program("frtest-slowproc.so")), "FRTEST_KILL": str(trap), "FRTEST_KILL_MESSAGE": str(step)}
+        d = instance("--config", conf, env=env)
+        configure(HZ - step)
+        trap.touch()
+        if what == "reload":
+            killed = d.ctl("reload").code != 0
+        else:
+            d.kill()
+            d = Daemon(state_dir, "--config", conf, manager=service_manager, armed=False, env=env).launch()
+            until("the end of the start", lambda: not d.running() or service_manager.said("READY=1"))
+            killed = not d.running()
+        trap.unlink()
+        d.kill()
+        d = instance("--config", conf)
+        adopted = d.status()["adopted"]
+        assert adopted["continued"] == "all", (step, adopted, d.log())
+        d.kill()
+    assert step > 8
+
+
 def test_numbered_events_of_bpf_programs(instance, service_manager):
     """The recorder is killed many times while a load counts. The last dump has each number once."""
     args = ("-e", "raw_syscalls:sys_enter/capture=bpf/", *COUNTED[2:], "-M", "32M")
