@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "bpf/capture.h"
 #include "capture/bpf_tracepoint.h"
+#include "capture/cutover.h"
 #include "capture/record_set.h"
 #include "perfdata/record.h"
 #include "perfdata/session.h"
@@ -23,7 +24,10 @@ struct set {
 	struct fr_bpf_shared *shared; /* mapped */
 	uint64_t *lost; /* mapped: of tracepoints, as in bpf_tracepoint.c; NULL: there are none */
 	size_t n_lost;
-	uint64_t until_ns; /* a younger set has the records from this time on */
+	/* The cut-overs from the older set, and to the younger set, which owns it; NULL: there is no such
+	 * set.
+	 */
+	struct fr_cutover *begin, *end;
 	struct adopted_ring {
 		struct fr_bpf_ring ring;
 		const struct set *set;
@@ -57,11 +61,15 @@ static bool wants(const struct fr_bpf_ring *ring, uint64_t at, const struct perf
 	const struct adopted_ring *r = ring->ctx;
 	const struct fr_sample *s = (const void *)h;
 
-	if (s->time < r->set->shared->from_ns || s->time >= r->set->until_ns)
+	if (!r->set->begin && s->time < r->set->shared->from_ns)
 		return false;
 	if (is_own_tracepoint(r->all, s))
 		return false;
-	return at >= r->doubt_until || !fr_record_set_has(&r->all->newest, h);
+	if (at < r->doubt_until && fr_record_set_has(&r->all->newest, h))
+		return false;
+	if (r->set->begin && !fr_cutover_keeps(r->set->begin, h))
+		return false;
+	return !r->set->end || fr_cutover_keeps(r->set->end, h);
 }
 
 static int map_shared(int fd, struct fr_bpf_shared **ret, struct fr_diag *d)
@@ -176,7 +184,22 @@ static void set_deinit(struct set *s, int epoll_fd)
 	if (s->shared)
 		munmap(s->shared, sizeof(*s->shared));
 	free(s->rings);
+	fr_cutover_free(s->begin);
 	*s = (struct set){0};
+}
+
+/* The previous instance was killed between two of its sets, before it could take the records near the time
+   of S from both. It can have taken some of the older set. */
+static int add_cutover(const struct fr_bpf_adopted *a, struct set *older, struct set *s)
+{
+	s->begin = fr_cutover_new();
+	if (!s->begin)
+		return -ENOMEM;
+	older->end = s->begin;
+	fr_cutover_set_time(s->begin, s->shared->from_ns);
+	for (size_t i = 0; i < a->newest.n; i++)
+		(void)fr_cutover_keeps(s->begin, a->newest.records[i]);
+	return 0;
 }
 
 /* Adopts the set F, if its samples have begun to count. If they have, the set before it ends. */
@@ -194,13 +217,12 @@ static int adopt_set(struct fr_bpf_adopted *a, const struct fr_bpf_fds *f, struc
 	r = add_live(a, shared);
 	if (r == 0 && shared->from_ns)
 		r = adopt_rings(a, s, f, d);
+	if (r == 0 && shared->from_ns && a->n)
+		r = add_cutover(a, &a->sets[a->n - 1], s);
 	if (r < 0 || !shared->from_ns) {
 		set_deinit(s, a->epoll_fd);
 		return r;
 	}
-	if (a->n)
-		a->sets[a->n - 1].until_ns = shared->from_ns;
-	s->until_ns = UINT64_MAX;
 	a->n++;
 	return 0;
 }
@@ -374,10 +396,16 @@ size_t fr_bpf_adopted_drain(struct fr_bpf_adopted *a, struct fr_tally *t, struct
 	size_t bytes = 0;
 
 	for (size_t i = 0; i < a->n; i++) {
-		for (size_t k = 0; k < a->sets[i].n; k++)
-			bytes += fr_bpf_ring_drain(&a->sets[i].rings[k].ring, t, owner, bounce, sink, ctx);
+		struct set *s = &a->sets[i];
+
+		if (s->begin)
+			fr_cutover_begin_new(s->begin);
+		if (s->end)
+			fr_cutover_begin_old(s->end);
+		for (size_t k = 0; k < s->n; k++)
+			bytes += fr_bpf_ring_drain(&s->rings[k].ring, t, owner, bounce, sink, ctx);
 		if (!a->losses_ended)
-			count_lost(&a->sets[i], t);
+			count_lost(s, t);
 	}
 	return bytes;
 }

@@ -714,6 +714,30 @@ def test_numbered_events_of_bpf_programs(instance, service_manager):
     assert not [x for x in meta(sample)["losses"] if x["cause"] == "restart"]
 
 
+def test_a_kill_in_the_take_over(instance, service_manager, state_dir, tmp_path):
+    """An instance is killed directly after its cut-over time, before it has read the records near this time. Programs of two
+    instances have made a record of each call there. The next instance takes one of them."""
+    trap = tmp_path / "trap"
+    args = ("-e", "raw_syscalls:sys_enter/capture=bpf/", *COUNTED[2:-2], "-m", "128M", "-M", "256M")
+    # TAKE_OVER_WAIT_US of src/recorder/recorder.c
+    env = {"LD_PRELOAD": str(program("frtest-slowproc.so")), "FRTEST_KILL": str(trap), "FRTEST_KILL_USLEEP": "1000"}
+    trap.touch()
+    d = instance(*args)
+    counting = start_load("count", "-t", 3600, "-c", last_cpu(), "-p", 1)
+    until("numbers", lambda: d.status()["ring"]["samples"] > 1000)
+    for _ in range(2 * KILLS):
+        d.kill()
+        killed = Daemon(state_dir, *args, manager=service_manager, armed=False, env=env).launch()
+        assert killed.wait() == -signal.SIGKILL, killed.log()
+        d = instance(*args)
+        assert d.status()["adopted"]["continued"] == "all", d.log()
+    counted = finish_load(counting, stop=True)
+    found = sequence(d.dump_by_control(), counted)
+    lost = {cause: n for cause, n in d.lost().items() if n}
+    assert (found["twice"], found["backwards"]) == (0, 0), (found, lost)
+    assert found["missing"] <= lost.get("kernel-ring-full", 0), (found, lost)
+
+
 def test_sleeps_over_a_restart(instance, service_manager):
     """The event offcpu records a task that began to wait before a kill, and runs again when the next instance records."""
     d = instance("-e", "offcpu/threshold=10ms/", "-M", "32M")
