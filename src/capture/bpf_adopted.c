@@ -313,16 +313,21 @@ static int index_all(struct fr_bpf_adopted *a, const struct fr_bpf_adopted_confi
 int fr_bpf_adopted_new(
 	const struct fr_bpf_adopted_config *config, struct fr_bpf_adopted **ret, struct fr_diag *d)
 {
-	struct fr_bpf_adopted *a = calloc(1, sizeof(*a));
-	int r;
+	struct fr_record_set newest;
+	struct fr_bpf_adopted *a;
+	int r = fr_record_set_init(&newest, config->adoption->newest);
 
-	if (!a)
+	if (r < 0)
+		return r;
+	a = calloc(1, sizeof(*a));
+	if (!a) {
+		fr_record_set_deinit(&newest);
 		return -ENOMEM;
+	}
+	a->newest = newest;
 	a->own_pid = (uint32_t)getpid();
 	a->epoll_fd = config->epoll_fd;
-	r = fr_record_set_init(&a->newest, config->adoption->newest);
-	if (r == 0)
-		r = adopt_sets(a, config->adoption, d);
+	r = adopt_sets(a, config->adoption, d);
 	if (r == 0)
 		r = index_all(a, config);
 	if (r < 0) {

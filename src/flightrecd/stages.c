@@ -251,6 +251,21 @@ static int start_dumper(struct fr_daemon *m, struct fr_diag *d)
 	return fr_dumper_start(&dumper, &m->dumper, d);
 }
 
+/* A store without room for all descriptors must have those of the ring. If it has them already, it gets the
+   programs of the events before the state has the events (takeover.c: has_all_events()). */
+static void store_all(struct fr_daemon *m)
+{
+	const bool is_stored = m->handover.adopted && m->handover.history.in_place;
+	unsigned programs;
+
+	if (!is_stored)
+		fr_daemon_store(m);
+	programs = fr_daemon_store_bpf(m, m->recording.capture);
+	if (is_stored)
+		fr_daemon_store(m);
+	fr_daemon_use_bpf(m, programs);
+}
+
 /*
  * The order matters. Side-band must flow before /proc is scanned. Otherwise, a process that is created after
  * the scan and before side-band flows would be missing. Samples must flow only after the scan, so that the
@@ -261,7 +276,6 @@ static int start_threads(struct fr_daemon *m, fr_progress progress, struct fr_di
 	const struct fr_recorder_config recorder = {
 		m->recording.capture, m->history, m->tracker, fr_daemon_period_ms(m)};
 	pid_t tids[FR_OWN_TIDS_MAX];
-	unsigned stored;
 	int r;
 
 	fr_frequency_init(&m->frequency, m->recording.capture, m->config->cpu_budget_ppm);
@@ -290,9 +304,7 @@ static int start_threads(struct fr_daemon *m, fr_progress progress, struct fr_di
 		return r;
 	if (!m->refused.code)
 		fr_daemon_save_config(m);
-	stored = fr_daemon_store_bpf(m, m->recording.capture);
-	fr_daemon_store(m);
-	fr_daemon_use_bpf(m, stored);
+	store_all(m);
 	return 0;
 }
 

@@ -2,7 +2,6 @@
 #include "flightrecd/takeover.h"
 #include "base/log.h"
 #include "capture/adopt.h"
-#include "flightrecd/stages.h"
 
 #include <errno.h>
 #include <string.h>
@@ -146,10 +145,5 @@ int fr_daemon_begin_samples(struct fr_daemon *m, struct fr_diag *d)
 		since_ns = fr_monotonic_ns();
 	if (r >= 0 && fr_handover_end_gap(&m->handover, since_ns))
 		m->lost_before[FR_LOSS_RESTART]++;
-	if (r < 0 || !m->handover.adopted)
-		return r;
-	/* First the state knows that the old events have ended, and then the store loses their programs. */
-	fr_daemon_update_state(m);
-	fr_bpf_store_remove_old(&m->handover.bpf);
 	return r;
 }

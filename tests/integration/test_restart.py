@@ -566,7 +566,7 @@ def test_the_state_forgets_events_without_records(instance, service_manager, sta
         sizes.append(state_bytes(service_manager))
         since = time.monotonic_ns()
         until("a ring of new records", lambda: load("count", "-t", 0.3) and d.status()["ring"]["first_ns"] > since)
-    assert max(sizes[3:]) <= max(sizes[:3]), sizes
+    assert max(sizes[3:]) <= min(sizes) + 700, sizes  # openings of one start
 
 
 def test_only_samples_of_the_kernel_have_a_gap(instance, control):
