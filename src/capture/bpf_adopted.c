@@ -24,6 +24,10 @@ struct set {
 	struct fr_bpf_shared *shared; /* mapped */
 	uint64_t *lost; /* mapped: of tracepoints, as in bpf_tracepoint.c; NULL: there are none */
 	size_t n_lost;
+	/* Of the losses of events, and then of tracepoints: what this instance or the previous one has
+	   counted. The shared memory keeps the counts of the previous instance. So if this instance is killed
+	   before it has saved its own counts, the next one counts these losses again. */
+	uint64_t *counted;
 	/* The cut-overs from the older set, and to the younger set, which owns it; NULL: there is no such
 	 * set.
 	 */
@@ -141,6 +145,18 @@ static int map_lost(struct set *s, int fd)
 	return 0;
 }
 
+static int copy_counted(struct set *s)
+{
+	s->counted = calloc(s->shared->n_events + s->n_lost + 1, sizeof(*s->counted));
+	if (!s->counted)
+		return -ENOMEM;
+	memcpy(s->counted, s->shared->counted, s->shared->n_events * sizeof(*s->counted));
+	if (s->n_lost)
+		memcpy(s->counted + s->shared->n_events, s->lost + s->n_lost,
+			s->n_lost * sizeof(*s->counted));
+	return 0;
+}
+
 static int adopt_rings(struct fr_bpf_adopted *a, struct set *s, const struct fr_bpf_fds *f, struct fr_diag *d)
 {
 	int r = 0;
@@ -152,6 +168,9 @@ static int adopt_rings(struct fr_bpf_adopted *a, struct set *s, const struct fr_
 		r = map_lost(s, f->of[FR_BPF_FD_LOST].fds[0]);
 	if (r < 0)
 		return fr_fail_errno(d, r, NULL, "the losses of tracepoints cannot be mapped");
+	r = copy_counted(s);
+	if (r < 0)
+		return r;
 	s->rings = calloc(f->of[FR_BPF_FD_RING].n, sizeof(*s->rings));
 	if (!s->rings)
 		return -ENOMEM;
@@ -184,6 +203,7 @@ static void set_deinit(struct set *s, int epoll_fd)
 	if (s->shared)
 		munmap(s->shared, sizeof(*s->shared));
 	free(s->rings);
+	free(s->counted);
 	fr_cutover_free(s->begin);
 	*s = (struct set){0};
 }
@@ -369,7 +389,7 @@ static void count_lost_tracepoints(const struct set *s, struct fr_tally *t)
 
 	for (size_t i = 0; i < s->n_lost; i++) {
 		const uint64_t lost = __atomic_load_n(&s->lost[i], __ATOMIC_RELAXED);
-		uint64_t *counted = &s->lost[s->n_lost + i];
+		uint64_t *counted = &s->counted[s->shared->n_events + i];
 		uint32_t cell;
 
 		if (lost == *counted)
@@ -386,11 +406,11 @@ static void count_lost(const struct set *s, struct fr_tally *t)
 	for (uint32_t i = 0; i < s->shared->n_events; i++) {
 		const uint64_t lost = __atomic_load_n(&s->shared->lost[i], __ATOMIC_RELAXED);
 
-		if (lost == s->shared->counted[i])
+		if (lost == s->counted[i])
 			continue;
 		fr_cell_add_lost(&t->cells[fr_id_table_find(t->ids, s->shared->events[i].id)],
-			FR_LOSS_KERNEL_RING, lost - s->shared->counted[i]);
-		s->shared->counted[i] = lost;
+			FR_LOSS_KERNEL_RING, lost - s->counted[i]);
+		s->counted[i] = lost;
 	}
 	count_lost_tracepoints(s, t);
 }
