@@ -271,7 +271,8 @@ static __always_inline __u32 end_kernel_stack(const struct fr_record *r, long n)
 	return n ? 9 + n : 8;
 }
 
-static __always_inline void finish_sleep(struct begun *b, int has_user_stack)
+/* Adds the user stack if WALKS is not 0. */
+static __always_inline void finish_sleep(struct begun *b, int walks)
 {
 	struct fr_record r = {.scratch = &b->scratch, .index = b->index % FR_BPF_EVENTS_MAX};
 	__u32 zero = 0, at = b->at;
@@ -281,9 +282,16 @@ static __always_inline void finish_sleep(struct begun *b, int has_user_stack)
 	if (!r.shared)
 		return;
 	r.event = &r.shared->events[r.index];
-	if (has_user_stack)
+	if (walks)
 		at = add_user_stack(&r, at);
 	finish_record(&r, at, &b->raw, sizeof(b->raw) / 8);
+}
+
+/* The task of B has left this CPU, so its stack cannot be walked any more. */
+static __always_inline void finish_too_late(struct begun *b)
+{
+	fr_count_walk(FR_UNWIND_TOO_LATE, 0);
+	finish_sleep(b, 0);
 }
 
 static __always_inline char state_letter(const struct fr_sleep *s)
@@ -351,7 +359,7 @@ static __always_inline void begin_sleep_sample(struct task_struct *next, const s
 	if (!at || !b)
 		return;
 	if (b->tid)
-		finish_sleep(b, 0); /* its interrupt has not come, and its task has run since */
+		finish_too_late(b); /* its interrupt has not come */
 	if (!fr_record_begin(&r, &begun_samples, at - 1, 0, PERF_RECORD_MISC_KERNEL, s->in_ns - s->out_ns))
 		return;
 	r.scratch->words[3] = (__u32)next->tgid | (__u64)(__u32)next->pid << 32;
@@ -360,7 +368,7 @@ static __always_inline void begin_sleep_sample(struct task_struct *next, const s
 	b->index = r.index;
 	b->at = end_kernel_stack(&r, n);
 	fill_sleep(&b->raw, s);
-	if (next->flags & FR_PF_KTHREAD || !(r.event->flags & FR_BPF_USER_STACK)) {
+	if (next->flags & (FR_PF_KTHREAD | FR_PF_IO_WORKER) || !(r.event->flags & FR_BPF_USER_STACK)) {
 		finish_sleep(b, 0);
 		return;
 	}
@@ -404,8 +412,12 @@ int BPF_PROG(irq_work_entry)
 	__u32 zero = 0;
 	struct begun *b = bpf_map_lookup_elem(&begun_samples, &zero);
 
-	if (b && b->tid)
-		finish_sleep(b, b->tid == (__u32)bpf_get_current_pid_tgid());
+	if (!b || !b->tid)
+		return 0;
+	if (b->tid == (__u32)bpf_get_current_pid_tgid())
+		finish_sleep(b, 1);
+	else
+		finish_too_late(b);
 	return 0;
 }
 

@@ -217,7 +217,7 @@ struct fr_unwind_shared {
 	struct fr_unwind_file asked; /* the answer of the program ask_file */
 };
 
-/* Counters of walks, per CPU. Each walk counts in one of them. */
+/* Counters of walks, per CPU. Each walk counts in one of them, and so does a walk that could not be made. */
 enum fr_unwind_result {
 	FR_UNWIND_WHOLE,      /* reached the outermost frame */
 	FR_UNWIND_TOO_DEEP,   /* has more frames than are recorded */
@@ -228,6 +228,7 @@ enum fr_unwind_result {
 	FR_UNWIND_UNREADABLE, /* a page of the stack is not in memory */
 	FR_UNWIND_NO_MAP,     /* an address is in no executable map */
 	FR_UNWIND_COMPAT,     /* a 32-bit process: only the innermost frame is recorded */
+	FR_UNWIND_TOO_LATE,   /* offcpu: the task was gone from the CPU before the walk, so there was none */
 	_FR_UNWIND_RESULTS,
 };
 struct fr_unwind_counters {

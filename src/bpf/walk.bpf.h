@@ -471,14 +471,14 @@ static __always_inline void fr_init_registers(struct fr_walk *w, const struct pt
 	w->is_exact = 1;
 }
 
-static __always_inline void fr_count_walk(const struct fr_walk *w)
+static __always_inline void fr_count_walk(__u32 result, __u32 frames)
 {
 	__u32 zero = 0;
 	struct fr_unwind_counters *c = bpf_map_lookup_elem(&fr_unwind_counters, &zero);
 
-	if (c && w->result < _FR_UNWIND_RESULTS) {
-		c->walks[w->result]++;
-		c->frames += w->n;
+	if (c && result < _FR_UNWIND_RESULTS) {
+		c->walks[result]++;
+		c->frames += frames;
 	}
 }
 
@@ -534,7 +534,7 @@ static __always_inline __u32 fr_walk_user(struct fr_scratch *s, __u32 at, __u32 
 	else
 		fr_find_process(w, ctx.shared, bpf_get_current_pid_tgid() >> 32);
 	bpf_loop(FR_BPF_STACK_MAX + 1, fr_step, &ctx, 0);
-	fr_count_walk(w);
+	fr_count_walk(w->result, w->n);
 	fr_ask_for_round(s, ctx.shared);
 	return w->n;
 }

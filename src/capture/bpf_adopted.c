@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "capture/bpf_adopted.h"
-#include "base/buf.h"
 #include "base/cleanup.h"
 #include "bpf/capture.h"
 #include "capture/bpf_tracepoint.h"
+#include "capture/cutover.h"
+#include "capture/record_set.h"
 #include "perfdata/record.h"
 #include "perfdata/session.h"
 
@@ -23,7 +24,14 @@ struct set {
 	struct fr_bpf_shared *shared; /* mapped */
 	uint64_t *lost; /* mapped: of tracepoints, as in bpf_tracepoint.c; NULL: there are none */
 	size_t n_lost;
-	uint64_t until_ns; /* a younger set has the records from this time on */
+	/* Of the losses of events, and then of tracepoints: what this instance or the previous one has
+	   counted. The shared memory keeps the counts of the previous instance. So if this instance is killed
+	   before it has saved its own counts, the next one counts these losses again. */
+	uint64_t *counted;
+	/* The cut-overs from the older set, and to the younger set, which owns it; NULL: there is no such
+	 * set.
+	 */
+	struct fr_cutover *begin, *end;
 	struct adopted_ring {
 		struct fr_bpf_ring ring;
 		const struct set *set;
@@ -37,24 +45,13 @@ struct fr_bpf_adopted {
 	struct fr_id_table cells;	/* each id of an adopted event */
 	struct fr_id_table tracepoints; /* ids of tracepoints */
 	struct fr_id_table live;	/* ids of all sets, also of a set whose samples do not count yet */
-	const struct fr_buf *newest;
+	struct fr_record_set newest;	/* of the history */
 	uint32_t own_pid;
 	int epoll_fd;
 	bool losses_ended;
 	struct set *sets; /* oldest first */
 	size_t n;
 };
-
-static bool is_in_history(const struct fr_buf *newest, const struct perf_event_header *record)
-{
-	struct fr_record_iter it = fr_record_iter(newest->data, newest->len);
-	const struct perf_event_header *h;
-
-	while ((h = fr_record_next(&it)))
-		if (h->size == record->size && memcmp(h, record, h->size) == 0)
-			return true;
-	return false;
-}
 
 /* The programs of the previous instance do not know which threads are ours, which tracepoints have to
    exclude. */
@@ -68,11 +65,15 @@ static bool wants(const struct fr_bpf_ring *ring, uint64_t at, const struct perf
 	const struct adopted_ring *r = ring->ctx;
 	const struct fr_sample *s = (const void *)h;
 
-	if (s->time < r->set->shared->from_ns || s->time >= r->set->until_ns)
+	if (!r->set->begin && s->time < r->set->shared->from_ns)
 		return false;
 	if (is_own_tracepoint(r->all, s))
 		return false;
-	return at >= r->doubt_until || !is_in_history(r->all->newest, h);
+	if (at < r->doubt_until && fr_record_set_has(&r->all->newest, h))
+		return false;
+	if (r->set->begin && !fr_cutover_keeps(r->set->begin, h))
+		return false;
+	return !r->set->end || fr_cutover_keeps(r->set->end, h);
 }
 
 static int map_shared(int fd, struct fr_bpf_shared **ret, struct fr_diag *d)
@@ -144,6 +145,18 @@ static int map_lost(struct set *s, int fd)
 	return 0;
 }
 
+static int copy_counted(struct set *s)
+{
+	s->counted = calloc(s->shared->n_events + s->n_lost + 1, sizeof(*s->counted));
+	if (!s->counted)
+		return -ENOMEM;
+	memcpy(s->counted, s->shared->counted, s->shared->n_events * sizeof(*s->counted));
+	if (s->n_lost)
+		memcpy(s->counted + s->shared->n_events, s->lost + s->n_lost,
+			s->n_lost * sizeof(*s->counted));
+	return 0;
+}
+
 static int adopt_rings(struct fr_bpf_adopted *a, struct set *s, const struct fr_bpf_fds *f, struct fr_diag *d)
 {
 	int r = 0;
@@ -155,6 +168,9 @@ static int adopt_rings(struct fr_bpf_adopted *a, struct set *s, const struct fr_
 		r = map_lost(s, f->of[FR_BPF_FD_LOST].fds[0]);
 	if (r < 0)
 		return fr_fail_errno(d, r, NULL, "the losses of tracepoints cannot be mapped");
+	r = copy_counted(s);
+	if (r < 0)
+		return r;
 	s->rings = calloc(f->of[FR_BPF_FD_RING].n, sizeof(*s->rings));
 	if (!s->rings)
 		return -ENOMEM;
@@ -187,7 +203,23 @@ static void set_deinit(struct set *s, int epoll_fd)
 	if (s->shared)
 		munmap(s->shared, sizeof(*s->shared));
 	free(s->rings);
+	free(s->counted);
+	fr_cutover_free(s->begin);
 	*s = (struct set){0};
+}
+
+/* The previous instance was killed between two of its sets, before it could take the records near the time
+   of S from both. It can have taken some of the older set. */
+static int add_cutover(const struct fr_bpf_adopted *a, struct set *older, struct set *s)
+{
+	s->begin = fr_cutover_new();
+	if (!s->begin)
+		return -ENOMEM;
+	older->end = s->begin;
+	fr_cutover_set_time(s->begin, s->shared->from_ns);
+	for (size_t i = 0; i < a->newest.n; i++)
+		(void)fr_cutover_keeps(s->begin, a->newest.records[i]);
+	return 0;
 }
 
 /* Adopts the set F, if its samples have begun to count. If they have, the set before it ends. */
@@ -205,13 +237,12 @@ static int adopt_set(struct fr_bpf_adopted *a, const struct fr_bpf_fds *f, struc
 	r = add_live(a, shared);
 	if (r == 0 && shared->from_ns)
 		r = adopt_rings(a, s, f, d);
+	if (r == 0 && shared->from_ns && a->n)
+		r = add_cutover(a, &a->sets[a->n - 1], s);
 	if (r < 0 || !shared->from_ns) {
 		set_deinit(s, a->epoll_fd);
 		return r;
 	}
-	if (a->n)
-		a->sets[a->n - 1].until_ns = shared->from_ns;
-	s->until_ns = UINT64_MAX;
 	a->n++;
 	return 0;
 }
@@ -302,12 +333,18 @@ static int index_all(struct fr_bpf_adopted *a, const struct fr_bpf_adopted_confi
 int fr_bpf_adopted_new(
 	const struct fr_bpf_adopted_config *config, struct fr_bpf_adopted **ret, struct fr_diag *d)
 {
-	struct fr_bpf_adopted *a = calloc(1, sizeof(*a));
-	int r;
+	struct fr_record_set newest;
+	struct fr_bpf_adopted *a;
+	int r = fr_record_set_init(&newest, config->adoption->newest);
 
-	if (!a)
+	if (r < 0)
+		return r;
+	a = calloc(1, sizeof(*a));
+	if (!a) {
+		fr_record_set_deinit(&newest);
 		return -ENOMEM;
-	a->newest = config->adoption->newest;
+	}
+	a->newest = newest;
 	a->own_pid = (uint32_t)getpid();
 	a->epoll_fd = config->epoll_fd;
 	r = adopt_sets(a, config->adoption, d);
@@ -327,6 +364,7 @@ struct fr_bpf_adopted *fr_bpf_adopted_free(struct fr_bpf_adopted *a)
 		return NULL;
 	for (size_t i = 0; i < a->n; i++)
 		set_deinit(&a->sets[i], a->epoll_fd);
+	fr_record_set_deinit(&a->newest);
 	fr_id_table_deinit(&a->cells);
 	fr_id_table_deinit(&a->tracepoints);
 	fr_id_table_deinit(&a->live);
@@ -351,7 +389,7 @@ static void count_lost_tracepoints(const struct set *s, struct fr_tally *t)
 
 	for (size_t i = 0; i < s->n_lost; i++) {
 		const uint64_t lost = __atomic_load_n(&s->lost[i], __ATOMIC_RELAXED);
-		uint64_t *counted = &s->lost[s->n_lost + i];
+		uint64_t *counted = &s->counted[s->shared->n_events + i];
 		uint32_t cell;
 
 		if (lost == *counted)
@@ -368,11 +406,11 @@ static void count_lost(const struct set *s, struct fr_tally *t)
 	for (uint32_t i = 0; i < s->shared->n_events; i++) {
 		const uint64_t lost = __atomic_load_n(&s->shared->lost[i], __ATOMIC_RELAXED);
 
-		if (lost == s->shared->counted[i])
+		if (lost == s->counted[i])
 			continue;
 		fr_cell_add_lost(&t->cells[fr_id_table_find(t->ids, s->shared->events[i].id)],
-			FR_LOSS_KERNEL_RING, lost - s->shared->counted[i]);
-		s->shared->counted[i] = lost;
+			FR_LOSS_KERNEL_RING, lost - s->counted[i]);
+		s->counted[i] = lost;
 	}
 	count_lost_tracepoints(s, t);
 }
@@ -383,10 +421,16 @@ size_t fr_bpf_adopted_drain(struct fr_bpf_adopted *a, struct fr_tally *t, struct
 	size_t bytes = 0;
 
 	for (size_t i = 0; i < a->n; i++) {
-		for (size_t k = 0; k < a->sets[i].n; k++)
-			bytes += fr_bpf_ring_drain(&a->sets[i].rings[k].ring, t, owner, bounce, sink, ctx);
+		struct set *s = &a->sets[i];
+
+		if (s->begin)
+			fr_cutover_begin_new(s->begin);
+		if (s->end)
+			fr_cutover_begin_old(s->end);
+		for (size_t k = 0; k < s->n; k++)
+			bytes += fr_bpf_ring_drain(&s->rings[k].ring, t, owner, bounce, sink, ctx);
 		if (!a->losses_ended)
-			count_lost(&a->sets[i], t);
+			count_lost(s, t);
 	}
 	return bytes;
 }

@@ -102,6 +102,10 @@ static void print_stacks(const cJSON *s)
 		ctl_field("",
 			"the kernel does not tell when a process changes its maps: for up to a second, a "
 			"stack can be walked by the old ones");
+	if (ctl.verbose)
+		ctl_field("",
+			"not counted: samples of clocks and hardware events that the kernel drops because "
+			"another BPF program runs on their CPU");
 	cJSON_ArrayForEach (walk, walks) {
 		const char *advice = ctl_explain_walk(walk->string);
 

@@ -204,8 +204,12 @@ static int begin_recording(struct fr_daemon *m, struct fr_diag *d)
 {
 	int r = fr_daemon_begin_samples(m, d);
 
-	if (r >= 0 && m->handover.adopted)
+	if (r >= 0 && m->handover.adopted) {
+		/* First the state knows that the old events have ended, and then the store loses their
+		   programs. */
 		fr_daemon_update_state(m);
+		fr_bpf_store_remove_old(&m->handover.bpf);
+	}
 	if (r >= 0 && m->config->command)
 		r = fr_command_go(&m->command, m->config->command[0], d);
 	if (r >= 0)

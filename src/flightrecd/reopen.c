@@ -98,10 +98,10 @@ int fr_daemon_switch(struct fr_daemon *m, struct fr_recording *next, struct fr_d
 	unsigned stored = 0;
 
 	fr_thread_assert(FR_THREAD_MAIN);
-	if (r >= 0)
-		r = announce(m, next, d);
-	if (r >= 0)
+	if (r >= 0) {
 		stored = fr_daemon_store_bpf(m, next->capture);
+		r = announce(m, next, d);
+	}
 	if (r >= 0)
 		r = fr_frequency_prepare(&m->frequency, next->capture, d);
 	if (r >= 0)
@@ -115,8 +115,9 @@ int fr_daemon_switch(struct fr_daemon *m, struct fr_recording *next, struct fr_d
 		return r;
 	}
 	put_in_place(m, next);
-	fr_daemon_use_bpf(m, stored);
 	close_old_events(m);
+	fr_daemon_store(m);
+	fr_daemon_use_bpf(m, stored);
 	return 0;
 }
 

@@ -251,6 +251,21 @@ static int start_dumper(struct fr_daemon *m, struct fr_diag *d)
 	return fr_dumper_start(&dumper, &m->dumper, d);
 }
 
+/* A store without room for all descriptors must have those of the ring. If it has them already, it gets the
+   programs of the events before the state has the events (takeover.c: has_all_events()). */
+static void store_all(struct fr_daemon *m)
+{
+	const bool is_stored = m->handover.adopted && m->handover.history.in_place;
+	unsigned programs;
+
+	if (!is_stored)
+		fr_daemon_store(m);
+	programs = fr_daemon_store_bpf(m, m->recording.capture);
+	if (is_stored)
+		fr_daemon_store(m);
+	fr_daemon_use_bpf(m, programs);
+}
+
 /*
  * The order matters. Side-band must flow before /proc is scanned. Otherwise, a process that is created after
  * the scan and before side-band flows would be missing. Samples must flow only after the scan, so that the
@@ -289,8 +304,7 @@ static int start_threads(struct fr_daemon *m, fr_progress progress, struct fr_di
 		return r;
 	if (!m->refused.code)
 		fr_daemon_save_config(m);
-	fr_daemon_store(m);
-	fr_daemon_use_bpf(m, fr_daemon_store_bpf(m, m->recording.capture));
+	store_all(m);
 	return 0;
 }
 
@@ -341,6 +355,8 @@ static int open_parts(struct fr_daemon *m, fr_progress progress, struct fr_diag 
 		fr_daemon_adopt_bpf(m);
 	if (r >= 0)
 		r = open_tracker(m, d);
+	/* The tracker has its own copy of the session, and finds the auxiliary file by the older ids. */
+	fr_session_drop_closed_events(&m->recording.session, m->handover.history.low_watermark_ns);
 	if (r >= 0)
 		r = fr_handover_announce_sideband(&m->handover, &m->recording.session);
 	return r < 0 ? r : start_threads(m, progress, d);

@@ -7,8 +7,8 @@
 #include <string.h>
 
 /* Returns whether the adopted rings have the samples of an opening of the event E. It need not be the newest
-   opening: a kill can come after the state has an opening, and before the store has its programs or after it
-   has lost those of the opening before. The programs that the store has make samples until now. */
+   opening: after a reload that has failed, the state can have an opening whose programs are gone. The
+   programs that the store has make samples until now. */
 static bool is_continued(const struct fr_daemon *m, const struct fr_event_desc *e)
 {
 	const struct fr_session *s = &m->handover.state.session;
@@ -39,6 +39,21 @@ static bool has_all_events(const struct fr_daemon *m)
 	return true;
 }
 
+/* Closes the openings of the previous instances that make no samples any more. Otherwise, they would stay
+   open until an instance has completed its start. */
+static void close_ended_events(struct fr_daemon *m)
+{
+	struct fr_session *s = &m->recording.session;
+
+	for (size_t i = 0; i < s->n_events; i++) {
+		struct fr_event_desc *e = &s->events[i];
+
+		if (e->until_ns == UINT64_MAX &&
+			!(e->n_ids && fr_capture_continues_id(m->recording.capture, e->ids[0])))
+			e->until_ns = fr_monotonic_ns();
+	}
+}
+
 void fr_daemon_adopt_bpf(struct fr_daemon *m)
 {
 	struct fr_handover *h = &m->handover;
@@ -55,7 +70,9 @@ void fr_daemon_adopt_bpf(struct fr_daemon *m)
 		return;
 	r = h->adopted ? fr_capture_adopt(m->recording.capture, &adoption, &d) : -ENOENT;
 	if (r == 0) {
-		h->continued = has_all_events(m) ? FR_CONTINUED_ALL : FR_CONTINUED_SOME;
+		h->continued =
+			has_all_events(m) && !fr_handover_is_in_gap(h) ? FR_CONTINUED_ALL : FR_CONTINUED_SOME;
+		close_ended_events(m);
 		return;
 	}
 	if (r != -ENOENT) {
@@ -105,7 +122,6 @@ static int take_over(struct fr_daemon *m, uint64_t *ret_ns, struct fr_diag *d)
 	for (int i = 0; i < _FR_LOSS_MAX; i++)
 		m->lost_before[i] += lost[i];
 	fr_unlock(&m->parts_lock);
-	fr_bpf_store_remove_old(&m->handover.bpf);
 	fr_session_close_events(&m->recording.session, fr_monotonic_ns());
 	/* If the dumper has no memory for its copy of the session, later dumps still contain the old events.
 	 */

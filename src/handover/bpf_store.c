@@ -35,6 +35,13 @@ static int parse_name(const char *name, unsigned *ret_number)
 	return -EINVAL;
 }
 
+bool fr_bpf_store_knows(const char *name)
+{
+	unsigned number;
+
+	return parse_name(name, &number) >= 0;
+}
+
 /* Returns the set NUMBER, which is made if there is none; or NULL if there is no memory. */
 static struct fr_bpf_fds *find_or_add_set(struct fr_bpf_store *s, unsigned number)
 {
@@ -75,6 +82,14 @@ static int receive_one(struct fr_bpf_store *s, const char *name, int passed)
 	return r;
 }
 
+static void close_old(struct fr_bpf_store *s)
+{
+	for (size_t i = 0; i < s->n_old; i++)
+		fr_bpf_fds_close(&s->old[i]);
+	free(TAKE_PTR(s->old));
+	s->n_old = 0;
+}
+
 int fr_bpf_store_receive(struct fr_bpf_store *s)
 {
 	char **names = NULL;
@@ -88,6 +103,8 @@ int fr_bpf_store_receive(struct fr_bpf_store *s)
 		free(names[i]);
 	}
 	free(names);
+	if (r < 0)
+		close_old(s);
 	return r;
 }
 
@@ -166,14 +183,6 @@ void fr_bpf_store_remove(struct fr_bpf_store *s, unsigned number)
 			remove_kind(number, (enum fr_bpf_fd)kind);
 	if (s->current == number)
 		s->current = 0;
-}
-
-static void close_old(struct fr_bpf_store *s)
-{
-	for (size_t i = 0; i < s->n_old; i++)
-		fr_bpf_fds_close(&s->old[i]);
-	free(TAKE_PTR(s->old));
-	s->n_old = 0;
 }
 
 void fr_bpf_store_remove_old(struct fr_bpf_store *s)

@@ -25,8 +25,10 @@ struct fr_bpf_store {
 	unsigned newest, current, guards;
 };
 
-/* Duplicates the descriptors that the store has passed to this process. Returns 0, or a negative errno: the
-   descriptors cannot be used then. */
+/* Returns whether NAME is the name of such a descriptor. */
+bool fr_bpf_store_knows(const char *name);
+/* Duplicates the descriptors that the store has passed to this process. Returns 0; or a negative errno, and S
+   has no old sets then, but the number of the newest one. */
 int fr_bpf_store_receive(struct fr_bpf_store *s);
 /* Returns FR_BPF_FD_SLEEPS of the newest set of the previous instance, which stays S's; -1: there is none. */
 int fr_bpf_store_sleeps(const struct fr_bpf_store *s);

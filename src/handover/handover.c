@@ -20,6 +20,8 @@
 #include <systemd/sd-daemon.h>
 #include <zstd.h>
 
+/* All names of ours begin so. The names of sockets do not: that of flightrecd.socket is "control". */
+#define NAME_PREFIX "flightrec-"
 #define STATE_NAME "flightrec-state"
 #define RING_NAME "flightrec-ring-"
 /* The longest wait for the service manager to close its copy of a descriptor. */
@@ -74,28 +76,33 @@ static void name_ring(char ret[static FR_STATE_NAME_MAX], unsigned number)
 	snprintf(ret, FR_STATE_NAME_MAX, RING_NAME "%u", number);
 }
 
-/* Closes the passed descriptors of ring, state and BPF programs. Also removes the descriptors that this
-   instance did not adopt from the store. Returns the number of removed descriptors. */
+/* Returns whether this instance uses the passed descriptor NAME. A name that only another version knows is
+   not used, and would stay in the store for ever. */
+static bool is_used(const struct fr_handover *h, const char *name)
+{
+	char taken[FR_STATE_NAME_MAX];
+
+	if (!strcmp(name, STATE_NAME))
+		return h->file.fd >= 0;
+	if (fr_bpf_store_knows(name))
+		return h->bpf.n_old > 0;
+	name_ring(taken, h->ring_number);
+	return h->adopted && (!strcmp(name, h->state.ring) || !strcmp(name, taken));
+}
+
+/* Closes the passed descriptors, except sockets. Also removes those that this instance does not use from the
+   store. Returns the number of removed descriptors. */
 static unsigned release_passed(const struct fr_handover *h)
 {
-	char **names = NULL, taken[FR_STATE_NAME_MAX];
+	char **names = NULL;
 	int n = passed_are_closed ? 0 : sd_listen_fds_with_names(0, &names);
 	unsigned removed = 0;
 
-	name_ring(taken, h->ring_number);
 	passed_are_closed = true;
 	for (int i = 0; i < n; i++) {
-		const bool state = !strcmp(names[i], STATE_NAME),
-			   ring = h->adopted &&
-				  (!strcmp(names[i], h->state.ring) || !strcmp(names[i], taken)),
-			   bpf = !strncmp(names[i], FR_BPF_STORE_PREFIX, strlen(FR_BPF_STORE_PREFIX)),
-			   ours = state ? h->file.fd >= 0
-				  : bpf ? h->bpf.n_old > 0
-					: ring;
-
-		if (state || bpf || !strncmp(names[i], RING_NAME, strlen(RING_NAME))) {
+		if (!strncmp(names[i], NAME_PREFIX, strlen(NAME_PREFIX))) {
 			close(SD_LISTEN_FDS_START + i);
-			if (!ours) {
+			if (!is_used(h, names[i])) {
 				remove_from_store(names[i]);
 				removed++;
 			}
@@ -148,11 +155,9 @@ static void receive_bpf(struct fr_handover *h)
 {
 	const int r = passed_are_closed ? 0 : fr_bpf_store_receive(&h->bpf);
 
-	if (r < 0) {
+	if (r < 0)
 		fr_log(LOG_WARNING, "cannot continue the BPF programs of the previous instance: %s",
 			strerror(-r));
-		fr_bpf_store_close(&h->bpf);
-	}
 }
 
 void fr_handover_receive(struct fr_handover *h, bool wanted, const char *boot_id)
@@ -506,11 +511,38 @@ static bool is_new_sample_event(const struct fr_event_desc *e, const void *ctx)
 	return e->until_ns == 0 && !fr_attr_is_sideband(&e->attr);
 }
 
+bool fr_handover_is_in_gap(const struct fr_handover *h)
+{
+	return h->state.gap_from_ns && !h->state.gap_to_ns;
+}
+
+/* Begins the gap at the time up to which the ring is complete. If this time is unknown, the gap begins at the
+   start of the first instance. If the previous instance has drained nothing, the new gap includes the gap
+   before the previous instance, so that gap is subtracted. If the previous instance was killed during its
+   start, its gap goes on. */
+static void begin_gap(struct fr_handover *h)
+{
+	struct fr_state *s = &h->state;
+	const uint64_t drained_ns = h->history.drained_ns,
+		       from_ns = drained_ns ? drained_ns : s->first_started_ns;
+
+	if (fr_handover_is_in_gap(h))
+		return;
+	if (from_ns <= s->gap_from_ns)
+		s->gap_ns -= s->gap_to_ns - s->gap_from_ns;
+	s->gap_from_ns = from_ns;
+	s->gap_to_ns = 0;
+}
+
 int fr_handover_announce_sideband(struct fr_handover *h, const struct fr_session *session)
 {
 	_cleanup_session_ struct fr_session announced = {0};
 	int r;
 
+	/* Side-band will be drained before there are samples, so then the ring does not tell when they ended.
+	 */
+	if (h->adopted && h->continued != FR_CONTINUED_ALL)
+		begin_gap(h);
 	/* If the adopted frames were moved to or from the crash memory, the next instance would not find the
 	   ring of this instance before store(). */
 	if (!h->adopted || h->in_memory != (h->memory != NULL))
@@ -595,21 +627,6 @@ void fr_handover_set_config(struct fr_handover *h, struct fr_buf *config)
 	h->written = false;
 }
 
-/* Counts the gap from DRAINED_NS to NOW_NS. DRAINED_NS is the time up to which the ring is complete. If
-   DRAINED_NS is 0, this time is unknown, and the gap begins at the start of the first instance. If the
-   previous instance drained nothing, the new gap includes the gap before the previous instance. That earlier
-   gap is already in the sum, so it is subtracted. */
-static void count_gap(struct fr_state *s, uint64_t drained_ns, uint64_t now_ns)
-{
-	const uint64_t from_ns = drained_ns ? drained_ns : s->first_started_ns;
-
-	if (from_ns <= s->gap_from_ns)
-		s->gap_ns -= s->gap_to_ns - s->gap_from_ns;
-	s->gap_from_ns = from_ns;
-	s->gap_to_ns = now_ns;
-	s->gap_ns += now_ns - from_ns;
-}
-
 bool fr_handover_end_gap(struct fr_handover *h, uint64_t now_ns)
 {
 	char gap[FR_UNIT_SIZE];
@@ -622,7 +639,9 @@ bool fr_handover_end_gap(struct fr_handover *h, uint64_t now_ns)
 		fr_log(LOG_INFO, "the samples go on without a gap");
 		return false;
 	}
-	count_gap(&h->state, h->history.drained_ns, now_ns);
+	begin_gap(h);
+	h->state.gap_to_ns = now_ns;
+	h->state.gap_ns += now_ns - h->state.gap_from_ns;
 	fr_log(LOG_NOTICE, "%s recorded for %s, from the end of the previous instance until now",
 		h->continued ? "events whose samples the kernel makes were not" : "nothing was",
 		fr_duration_format(h->state.gap_to_ns - h->state.gap_from_ns, gap));

@@ -108,9 +108,9 @@ int fr_handover_open_history(struct fr_handover *h, const struct fr_history_conf
    current ring and the new ring are in the store until the next store(). */
 void fr_handover_add_ring(struct fr_handover *h, int fd);
 /* Adds the new opening of the side-band event in SESSION to the state of the previous instance, if its ring
-   was adopted. Side-band flows into this ring long before store(). If this instance is killed in between, the
-   next instance needs the ids of these records. Call this function before side-band is enabled. Returns 0 or
-   -ENOMEM. */
+   was adopted; and the begin of the gap, if there is one. Side-band flows into this ring long before store().
+   If this instance is killed in between, the next instance needs the ids of these records. Call this function
+   before side-band is enabled. Returns 0 or -ENOMEM. */
 int fr_handover_announce_sideband(struct fr_handover *h, const struct fr_session *session);
 /* Puts the ring and the state into the store. Call this function before the samples are enabled. Call it
    again when another ring has replaced the current ring, and when the session has other events. */
@@ -121,6 +121,8 @@ int fr_handover_config(struct fr_buf *ret);
 /* Keeps CONFIG as the last good configuration. CONFIG is in the format of config/saved.h; the function takes
    its memory. The next store() or update() writes CONFIG into the state. */
 void fr_handover_set_config(struct fr_handover *h, struct fr_buf *config);
+/* Returns whether the previous instance was killed during its start, before it ended its gap. */
+bool fr_handover_is_in_gap(const struct fr_handover *h);
 /* Call this function when samples are recorded from NOW_NS on. If a ring was adopted, counts a restart, and
    the gap since the previous instance if there is an event that has it. Returns whether there was a gap. */
 bool fr_handover_end_gap(struct fr_handover *h, uint64_t now_ns);

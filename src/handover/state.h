@@ -41,7 +41,7 @@ struct fr_state {
 	uint64_t first_started_ns;		 /* monotonic time of the start of the first instance */
 	uint64_t restarts;			 /* number of instances that adopted the ring */
 	uint64_t gap_ns, gap_from_ns, gap_to_ns; /* the sum of all gaps; begin of the last gap; end
-						    of the last gap */
+						    of the last gap, 0: it goes on */
 	struct fr_counters counters;
 	uint64_t lost[_FR_LOSS_MAX];	       /* losses of all instances so far */
 	uint64_t directory_dev, directory_ino; /* the directory of the auxiliary file */

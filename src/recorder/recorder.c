@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/lock.h"
 #include "base/thread.h"
-#include "recorder/cutover.h"
+#include "capture/cutover.h"
 #include "perfdata/record.h"
 
 #include <errno.h>

@@ -18,6 +18,8 @@ static const struct {
 	[FR_UNWIND_UNREADABLE] = {"unreadable", "a page of the stack was not in memory"},
 	[FR_UNWIND_NO_MAP] = {"no-map", "an address that is not code"},
 	[FR_UNWIND_COMPAT] = {"32-bit", "a 32-bit process: only the innermost frame is recorded"},
+	[FR_UNWIND_TOO_LATE] = {"too-late",
+		"a sample of offcpu without a user stack: its task had left the CPU before the walk"},
 };
 
 const char *fr_unwind_result_name(enum fr_unwind_result result)

@@ -2,10 +2,12 @@
 """A recorder that is killed or restarted adopts the ring of the previous instance, and reports the time for which no instance
 recorded. These tests use the descriptor store of manager.py. tests/vm does the same with the descriptor store of systemd."""
 import ctypes
+import fcntl
 import os
 import random
 import re
 import signal
+import struct
 import subprocess
 import time
 from bisect import bisect
@@ -517,10 +519,11 @@ def test_kills_during_the_start_of_the_next_instance(instance, service_manager, 
 @pytest.mark.parametrize("args", [BPF, (*COUNTED, "-M", "32M")], ids=["bpf", "kernel"])
 def test_a_kill_before_the_samples_of_an_instance(instance, service_manager, state_dir, tmp_path, args):
     """An instance records side-band into the adopted ring before it records samples. If it is killed in between, dumps of the next
-    instance have these records, and stock perf knows their event."""
+    instance have these records, and stock perf knows their event. The gap of samples begins before the killed instance."""
     lock = tmp_path / "lock"
     lock.touch()
     instance(*args).kill()
+    killed = time.monotonic_ns()
     hold = {"LD_PRELOAD": str(program("frtest-slowproc.so")), "FRTEST_HOLD_START": str(lock)}
     held = Daemon(state_dir, *args, manager=service_manager, armed=False, env=hold).launch()
     try:
@@ -530,9 +533,40 @@ def test_a_kill_before_the_samples_of_an_instance(instance, service_manager, sta
     finally:
         held.kill()
     d = instance(*args)
-    assert d.status()["adopted"]["continued"] == ("all" if args == BPF else "none"), d.log()
+    adopted = d.status()["adopted"]
+    assert adopted["continued"] == ("all" if args == BPF else "none"), d.log()
+    if args != BPF:
+        assert adopted["gap_from_ns"] < killed and adopted["gap_s"] == adopted["gaps_s"] > 3 * DRAIN_PERIOD, (adopted, killed)
     tasks = must("perf", "script", "-i", d.dump_by_control(), "--show-task-events").out
     assert set(children) <= {int(pid) for pid in re.findall(r"PERF_RECORD_COMM exec: \S+:(\d+)/", tasks)}, tasks[-3000:]
+
+
+def state_bytes(manager):
+    """Returns the size of the newest state: the length in the header of its slot (src/handover/state.c)."""
+    fd = next(fd for name, fd in manager.fds if name == "flightrec-state")
+    return max(struct.unpack("QQ", os.pread(fd, 16, at + 16)) for at in (0, 16 << 20))[1]
+
+
+@pytest.mark.parametrize("args", [BPF, COUNTED], ids=["bpf", "kernel"])
+def test_the_state_forgets_events_without_records(instance, service_manager, state_dir, tmp_path, args):
+    """Each start opens the events again, also a start that is killed. When the ring has no record of an opening any more, the
+    opening leaves the state."""
+    lock = tmp_path / "lock"
+    lock.touch()
+    hold = {"LD_PRELOAD": str(program("frtest-slowproc.so")), "FRTEST_HOLD_START": str(lock)}
+    small = (*args, "-e", "raw_syscalls:sys_enter/capture=perf/", "-M", "1M")
+    sizes = []
+    d = instance(*small)
+    for _ in range(6):
+        d.kill()
+        held = Daemon(state_dir, *small, manager=service_manager, armed=False, env=hold).launch()
+        until("side-band", lambda: service_manager.said("STATUS=starting: reads the processes"))
+        held.kill()
+        d = instance(*small)
+        sizes.append(state_bytes(service_manager))
+        since = time.monotonic_ns()
+        until("a ring of new records", lambda: load("count", "-t", 0.3) and d.status()["ring"]["first_ns"] > since)
+    assert max(sizes[3:]) <= min(sizes) + 700, sizes  # openings of one start
 
 
 def test_only_samples_of_the_kernel_have_a_gap(instance, control):
@@ -568,6 +602,18 @@ def test_a_full_descriptor_store_means_a_gap(instance, service_manager):
     assert "there is a gap" in d.log() and "FileDescriptorStoreMax=" in d.log()
     d.kill()
     assert instance(*BPF).status()["adopted"]["continued"] == "all"
+
+
+def test_descriptors_of_another_version_leave_the_store(instance, service_manager):
+    """A newer version may store descriptors that this version does not know. After a downgrade, nobody else would remove them."""
+    d = instance(*BPF)
+    d.kill()
+    for name in ("flightrec-other", "flightrec-bpf-1-other", "flightrec-bpf-7-other", "mine"):
+        with open("/dev/null", "rb") as f:
+            service_manager.fds.append((name, fcntl.fcntl(f, fcntl.F_DUPFD_CLOEXEC, 200)))
+    d = instance(*BPF)
+    assert d.status()["adopted"]["continued"] == "all"
+    assert not [name for name in service_manager.names() if "other" in name] and "mine" in service_manager.names()
 
 
 def test_events_that_are_not_configured_any_more(instance, service_manager):
@@ -610,6 +656,40 @@ def test_a_reload_then_a_kill(instance, service_manager, control, tmp_path):
     judge_no_gap(d.dump_by_control(), windows[1:], control)
 
 
+@pytest.mark.parametrize("what", ["reload", "restart"])
+def test_a_kill_at_each_step_of_a_change(instance, service_manager, state_dir, tmp_path, what):
+    """A reload or a restart changes the events. Whenever it is killed, BPF programs of the old or of the new events go on, so there
+    is no gap."""
+    conf, trap = quiet_config(tmp_path / "flightrecd.conf", ""), tmp_path / "trap"
+    rest, step, killed = conf.read_text(), 0, True
+
+    def configure(hz):
+        conf.write_text(f"[Recorder]\nEvents=cpu-clock/call-graph=unwind,freq={hz}/\nRingSize=8M\n" + rest)
+
+    configure(HZ)
+    instance("--config", conf).kill()
+    while killed:
+        step += 1
+        env = {"LD_PRELOAD": str(program("frtest-slowproc.so")), "FRTEST_KILL": str(trap), "FRTEST_KILL_MESSAGE": str(step)}
+        d = instance("--config", conf, env=env)
+        configure(HZ - step)
+        trap.touch()
+        if what == "reload":
+            killed = d.ctl("reload").code != 0
+        else:
+            d.kill()
+            d = Daemon(state_dir, "--config", conf, manager=service_manager, armed=False, env=env).launch()
+            until("the end of the start", lambda: not d.running() or service_manager.said("READY=1"))
+            killed = not d.running()
+        trap.unlink()
+        d.kill()
+        d = instance("--config", conf)
+        adopted = d.status()["adopted"]
+        assert adopted["continued"] == "all", (step, adopted, d.log())
+        d.kill()
+    assert step > 8
+
+
 def test_numbered_events_of_bpf_programs(instance, service_manager):
     """The recorder is killed many times while a load counts. The last dump has each number once."""
     args = ("-e", "raw_syscalls:sys_enter/capture=bpf/", *COUNTED[2:], "-M", "32M")
@@ -632,6 +712,30 @@ def test_numbered_events_of_bpf_programs(instance, service_manager):
     assert found["missing"] == 0 or found["missing"] <= lost.get("kernel-ring-full", 0), (found, lost)
     print(f"{found['count']} numbers, {found['missing']} missing, losses: {lost}")
     assert not [x for x in meta(sample)["losses"] if x["cause"] == "restart"]
+
+
+def test_a_kill_in_the_take_over(instance, service_manager, state_dir, tmp_path):
+    """An instance is killed directly after its cut-over time, before it has read the records near this time. Programs of two
+    instances have made a record of each call there. The next instance takes one of them."""
+    trap = tmp_path / "trap"
+    args = ("-e", "raw_syscalls:sys_enter/capture=bpf/", *COUNTED[2:-2], "-m", "128M", "-M", "256M")
+    # TAKE_OVER_WAIT_US of src/recorder/recorder.c
+    env = {"LD_PRELOAD": str(program("frtest-slowproc.so")), "FRTEST_KILL": str(trap), "FRTEST_KILL_USLEEP": "1000"}
+    trap.touch()
+    d = instance(*args)
+    counting = start_load("count", "-t", 3600, "-c", last_cpu(), "-p", 1)
+    until("numbers", lambda: d.status()["ring"]["samples"] > 1000)
+    for _ in range(2 * KILLS):
+        d.kill()
+        killed = Daemon(state_dir, *args, manager=service_manager, armed=False, env=env).launch()
+        assert killed.wait() == -signal.SIGKILL, killed.log()
+        d = instance(*args)
+        assert d.status()["adopted"]["continued"] == "all", d.log()
+    counted = finish_load(counting, stop=True)
+    found = sequence(d.dump_by_control(), counted)
+    lost = {cause: n for cause, n in d.lost().items() if n}
+    assert (found["twice"], found["backwards"]) == (0, 0), (found, lost)
+    assert found["missing"] <= lost.get("kernel-ring-full", 0), (found, lost)
 
 
 def test_sleeps_over_a_restart(instance, service_manager):

@@ -7,7 +7,9 @@
 #include "bpf/sleep.h"
 #include "capture/ops.h"
 #include "perfdata/record.h"
+#include "unwind/unwinder.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -111,6 +113,56 @@ TEST(each_long_sleep_is_a_sample)
 	assert_int_equal(seen.own, 0);
 	assert_int_equal(n.lost[FR_LOSS_KERNEL_RING], 0);
 	assert_int_equal(n.lost[FR_LOSS_SLEEP_TABLE], 0);
+}
+
+/* Ends the program of TRACEPOINT, of which this process has the only descriptor. */
+static void end_program(const char *tracepoint)
+{
+	unsigned ended = 0;
+
+	for (int fd = 0; fd < 1024; fd++) {
+		char path[64], text[512] = "", name[64];
+		_cleanup_fclose_ FILE *f = NULL;
+
+		snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+		snprintf(name, sizeof(name), "tp_name:\t%s\n", tracepoint);
+		f = fopen(path, "re");
+		if (!f || !fread(text, 1, sizeof(text) - 1, f) || !strstr(text, name))
+			continue;
+		/* libbpf closes the number later. */
+		assert_int_equal(dup3(STDERR_FILENO, fd, O_CLOEXEC), fd);
+		ended++;
+	}
+	assert_int_equal(ended, 1);
+}
+
+TEST(a_user_stack_that_cannot_be_walked_any_more_is_counted)
+{
+	struct fr_unwinder_config unwinder = {.memory_bytes = 4u << 20};
+	struct fr_capture_config config = {0};
+	struct seen seen = {.shortest_ns = UINT64_MAX};
+	struct fr_unwinder_stats stats;
+	struct fr_unwinder *u;
+	struct fr_capture *c;
+	int go;
+
+	if (fr_unwinder_start(&unwinder, &u, NULL) < 0)
+		unit_skip("the unwinder needs BPF programs");
+	config.unwinder = u;
+	c = live_open("offcpu/threshold=50ms/", NULL, &config);
+	end_program("irq_work_entry");
+	seen.pid = live_fork(sleep_often, &go);
+	live_enable(c);
+	live_let_go(go);
+	waitpid(seen.pid, NULL, 0);
+	fr_capture_disable(c);
+	drain(c, &seen);
+	fr_unwinder_stats(u, &stats);
+	fr_capture_free(c);
+	fr_unwinder_stop(u);
+	/* On each CPU, one sample still waits for the next one. */
+	assert_in_range(seen.sleeps, TIMES - NEAR - sysconf(_SC_NPROCESSORS_CONF), TIMES + NEAR);
+	assert_true(stats.walks[FR_UNWIND_TOO_LATE] >= seen.sleeps);
 }
 
 TEST(nothing_is_recorded_below_the_threshold)

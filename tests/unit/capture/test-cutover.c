@@ -5,7 +5,7 @@
    cut-over keeps the record of each hit exactly once. */
 
 #include "../unit.h"
-#include "recorder/cutover.h"
+#include "capture/cutover.h"
 #include "perfdata/record.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "recorder/cutover.h"
+#include "capture/cutover.h"
 #include "perfdata/record.h"
 
 #include <stdlib.h>
