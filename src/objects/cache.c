@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/foreign.h"
+#include "base/trusted.h"
 #include "base/thread.h"
 #include "perfdata/features.h"
 #include "sideband/buildid.h"
@@ -14,7 +15,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/sendfile.h>
-#include <sys/statvfs.h>
 
 #define KALLSYMS_MAX (128u << 20)
 #define NOTES_MAX (1u << 20)
@@ -274,18 +274,11 @@ static bool is_mapped_file(const struct fr_object *o, int fd, const struct stat 
 	return o->id_len == ret->len && memcmp(o->id, ret->bytes, o->id_len) == 0;
 }
 
-/* Returns the user who may have forged the build-id of the file: its owner. If the owner is root, returns
-   OWNER_UNKNOWN if other users are allowed to write the file, or if its file system is nosuid; otherwise
-   returns 0. (A file system that a user has mounted is nosuid, and can claim any owner.) */
-static uid_t find_owner(int fd, const struct stat *st)
+/* Returns the user who may have forged the build-id of the file, which was opened by way of PID: its owner;
+   or OWNER_UNKNOWN if it is a file of root that other users can have changed. */
+static uid_t find_owner(pid_t pid, int fd, const struct stat *st)
 {
-	struct statvfs v;
-	bool nosuid = fstatvfs(fd, &v) < 0 || v.f_flag & ST_NOSUID,
-	     others = st->st_mode & S_IWOTH || (st->st_mode & S_IWGRP && st->st_gid != 0);
-
-	if (st->st_uid == 0 && (nosuid || others))
-		return OWNER_UNKNOWN;
-	return st->st_uid;
+	return st->st_uid == 0 && !fr_is_trusted_file(pid, fd) ? OWNER_UNKNOWN : st->st_uid;
 }
 
 /* Returns whether the copy of E has the same bytes as the file FD. */
@@ -361,7 +354,7 @@ static int add_from_file(struct fr_object_cache *c, const struct fr_object *o, c
 
 		if (fd < 0 || !is_mapped_file(o, fd, &st, &id))
 			continue;
-		owner = find_owner(fd, &st);
+		owner = find_owner(i < 2 ? o->pid : 0, fd, &st);
 		e = object_cache_touch(c, id.text);
 		if (e)
 			r = resolve_conflict(c, e, fd, &st, owner, path);

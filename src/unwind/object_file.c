@@ -57,13 +57,16 @@ static int open_path(const struct fr_unwind_known *k, pid_t pid, const char *pat
 	return check(k, fd, &st, pid, wants_trusted);
 }
 
+/* The service manager gives services with NoNewPrivileges= a view in which all mounts are nosuid, and so not
+   trusted; also this process can be such a service. Pid 1 has no such view. */
 static int open_source(const struct fr_unwind_known *k, const struct fr_unwind_source *s, bool wants_trusted)
 {
+	const pid_t roots[] = {s->pid, 1, 0};
 	int fd = open_map(k, s->pid, s->start, s->end, wants_trusted);
 
-	if (fd < 0)
-		fd = open_path(k, s->pid, s->path, wants_trusted);
-	return fd < 0 ? open_path(k, 0, s->path, wants_trusted) : fd;
+	for (size_t i = 0; fd < 0 && i < FR_ARRAY_SIZE(roots); i++)
+		fd = open_path(k, roots[i], s->path, wants_trusted);
+	return fd;
 }
 
 /* Opens the map of a process whose name for the file is not known. Without CAP_CHECKPOINT_RESTORE, the link
