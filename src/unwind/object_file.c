@@ -57,16 +57,23 @@ static int open_path(const struct fr_unwind_known *k, pid_t pid, const char *pat
 	return check(k, fd, &st, pid, wants_trusted);
 }
 
-/* The service manager gives services with NoNewPrivileges= a view in which all mounts are nosuid, and so not
-   trusted; also this process can be such a service. Pid 1 has no such view. */
-static int open_source(const struct fr_unwind_known *k, const struct fr_unwind_source *s, bool wants_trusted)
+/* The same in the root directory of PID, of pid 1, or of this process. The service manager gives services
+   with NoNewPrivileges= a view in which all mounts are nosuid, and so not trusted. Pid 1 has no such view. */
+static int open_in_roots(const struct fr_unwind_known *k, pid_t pid, const char *path, bool wants_trusted)
 {
-	const pid_t roots[] = {s->pid, 1, 0};
-	int fd = open_map(k, s->pid, s->start, s->end, wants_trusted);
+	const pid_t roots[] = {pid, 1, 0};
+	int fd = -ENOENT;
 
 	for (size_t i = 0; fd < 0 && i < FR_ARRAY_SIZE(roots); i++)
-		fd = open_path(k, roots[i], s->path, wants_trusted);
+		fd = open_path(k, roots[i], path, wants_trusted);
 	return fd;
+}
+
+static int open_source(const struct fr_unwind_known *k, const struct fr_unwind_source *s, bool wants_trusted)
+{
+	const int fd = open_map(k, s->pid, s->start, s->end, wants_trusted);
+
+	return fd < 0 ? open_in_roots(k, s->pid, s->path, wants_trusted) : fd;
 }
 
 /* Opens the map of a process whose name for the file is not known. Without CAP_CHECKPOINT_RESTORE, the link
@@ -77,7 +84,7 @@ static int open_found(const struct fr_unwind_known *k, const struct fr_unwind_fo
 	char link[96], path[PATH_MAX];
 	ssize_t n;
 
-	if (fd != -EPERM)
+	if (fd != -EPERM && fd != -ESTALE)
 		return fd;
 	snprintf(link, sizeof(link), "/proc/%d/map_files/%llx-%llx", f->pid, (unsigned long long)f->start,
 		(unsigned long long)f->end);
@@ -85,7 +92,7 @@ static int open_found(const struct fr_unwind_known *k, const struct fr_unwind_fo
 	if (n < 0)
 		return -errno;
 	path[n] = '\0';
-	return open_path(k, f->pid, path, wants_trusted);
+	return open_in_roots(k, f->pid, path, wants_trusted);
 }
 
 /* Does one step of the search among the processes. If a file is found, the search stays where it is. */

@@ -14,6 +14,7 @@ from harness import Daemon, finish_load, program, quiet_config, start
 
 PROGRAM, LIBRARY = "frtest-chain", "frtest-chain-plugin.so"
 SETTLE_S = 4  # side-band needs a second, and the look at suspects another one
+ROOT_S = 6
 CFA_OFFSET = re.compile(rb"([\x40-\x7f]\x0e)(.)", re.DOTALL)  # DW_CFA_advance_loc; DW_CFA_def_cfa_offset
 
 
@@ -60,16 +61,22 @@ def run_chain(place, seconds, prefix=()):
 SERVICE = ("perfmon", "bpf", "syslog", "sys_ptrace", "dac_read_search", "ipc_lock", "chown")
 
 
-def record(state, places, **how):
+def without_suid(directory):
+    """A prefix for a command which sees DIRECTORY with nosuid, as the service manager shows it to services with NoNewPrivileges=."""
+    script = 'mount --bind "$0" "$0" && mount -o remount,bind,nosuid "$0" && exec "$@"'
+    return "unshare", "--mount", "sh", "-c", script, directory
+
+
+def record(state, places, root_prefix=(), **how):
     """Returns what the load of nobody and that of root have said, and the file. Nobody maps his library first and last."""
     # The build-id comes from the kernel. Without it, an object is known by its inode, and a copy is another object.
     config = quiet_config(state.parent / "trust.conf", "[Recorder]\nKernelBuildIDs=yes\nSidebandBuffer=8M\n")
     daemon = Daemon(state, "--config", config, "-F", "499", "-e", "cpu-clock/call-graph=unwind/", "-m", "8M", "-M", "128M", **how)
     try:
         daemon.start()
-        first = run_chain(places[1], 12, as_user())
+        first = run_chain(places[1], SETTLE_S + ROOT_S, as_user())
         time.sleep(SETTLE_S)
-        root = run_chain(places[0], 8)
+        root = run_chain(places[0], ROOT_S, root_prefix)
         time.sleep(0.5)
         last = run_chain(places[1], 2, as_user())
         said = [finish_load(p) for p in (first, last, root)]
@@ -84,14 +91,27 @@ def wrong_of(said, stacks, from_s, to_s):
     return len(mine), len([s for s in mine if not re.fullmatch(said["expected"], callchains.names(s)) or not callchains.is_whole(s)])
 
 
-@pytest.mark.parametrize("is_service", [False, True])
-def test_a_forged_library_does_not_spoil_the_stacks_of_others(open_dir, nobodys_dir, places, is_service):
-    how = {"prefix": as_user(*SERVICE), "binary": open_dir / "flightrecd"} if is_service else {}
+def way(name, open_dir, places):
+    """Returns how the recorder and the program of root are started."""
+    if name == "as root":
+        return {}
+    service = {"prefix": as_user(*SERVICE), "binary": open_dir / "flightrecd"}
+    if name == "as a service":
+        return service
+    if not os.access("/proc/1/root/", os.R_OK):
+        pytest.skip("the root directory of pid 1 cannot be read here")
+    view = without_suid(places[0])
+    return {**service, "prefix": (*view, *service["prefix"]), "root_prefix": view}
+
+
+@pytest.mark.parametrize("name", ["as root", "as a service", "services without new privileges"])
+def test_a_forged_library_does_not_spoil_the_stacks_of_others(open_dir, nobodys_dir, places, name):
+    how = way(name, open_dir, places)
     nobody, root, sample = record(nobodys_dir, places, **how)
     stacks = callchains.read(sample, pids={nobody["pid"], root["pid"]})
     n, wrong = wrong_of(nobody, stacks, SETTLE_S - 1.5, SETTLE_S)
     print(f"nobody, alone: {wrong} of {n} stacks are wrong")
     assert n > 20 and wrong > 0.9 * n, "the copy is not spoiled"
-    n, wrong = wrong_of(root, stacks, SETTLE_S, 8)
+    n, wrong = wrong_of(root, stacks, SETTLE_S, ROOT_S)
     print(f"root: {wrong} of {n} stacks are wrong")
     assert n > 20 and wrong <= 0.01 * n
