@@ -19,6 +19,7 @@ def on_term(signum, frame):
 
 
 def pytest_configure(config):
+    config.addinivalue_line("markers", "container: needs the package, and runs in a container that has the kernel of this machine")
     signal.signal(signal.SIGTERM, on_term)  # so that fixtures clean up also at a SIGTERM
 
 

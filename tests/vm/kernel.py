@@ -162,7 +162,7 @@ class MiniVM:
         backing = (["-object", f"memory-backend-file,id=ram0,size={memory}M,mem-path={memory_file},share=on", "-machine",
                     "memory-backend=ram0"] if memory_file else [])
         self.command = [
-            "nice", "-n", "10",  # tests that record this machine go first
+            "nice", "-n", "5",  # tests that record this machine go first
             "qemu-system-x86_64", "-M", "q35", "-accel", "tcg,thread=single", "-cpu", cpu, "-smp", str(smp), "-m", str(memory),
             "-display", "none", "-no-user-config", "-nodefaults", "-serial", f"file:{self.console}", "-rtc", "base=utc",
             "-monitor", f"unix:{self.monitor_path},server,nowait", "-kernel", kernel.image, "-initrd", self.initramfs,
