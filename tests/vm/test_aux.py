@@ -75,15 +75,11 @@ def make_run(share, name, lines):
 
 
 @pytest.fixture(scope="module")
-def made(request, tmp_path_factory):
-    """A kernel with the module."""
-    reason = kernel.missing(request.param) or (None if shutil.which("perf") else "no perf")
-    if reason:
-        pytest.skip(reason)
-    k = kernel.Kernel(request.param)
-    to = tmp_path_factory.mktemp(f"aux-{request.param}")
-    k.build(to)
-    return k, to
+def made(request, kernel_with_modules):
+    """A kernel, and a directory with its modules."""
+    if not shutil.which("perf"):
+        pytest.skip("no perf")
+    return kernel_with_modules(request.param)
 
 
 @pytest.fixture
@@ -91,7 +87,7 @@ def boot(made, tmp_path):
     k, modules = made
     share = tmp_path / "share"
     share.mkdir()
-    shutil.copy(modules / "kmod/flightrec_pmu.ko", share)
+    shutil.copy(modules / "flightrec_pmu.ko", share)
     (share / "functions").write_text(FUNCTIONS)
     programs = [BIN / "flightrecd", BIN / "flightrecctl", BIN / "frtest-auxload", shutil.which("perf")]
     # perf takes the PMU for intel_pt only on a processor of Intel.
