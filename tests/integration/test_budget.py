@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """CPUBudget=: a recorder that uses too much CPU time samples less often. The log, status, metrics and dumps report it."""
 import statistics
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from harness import NO_LOSS, end, last_cpu, meta, quiet_config, script_lines, start_load, trigger_samples, until
+from harness import NO_LOSS, end, last_cpu, meta, program, quiet_config, script_lines, start, trigger_samples, until
 from openmetrics import Metrics
 
 MAX_RATE = Path("/proc/sys/kernel/perf_event_max_sample_rate")
@@ -36,7 +37,8 @@ def test_the_frequency_is_halved_and_reported(recorder, tmp_path):
     no_frequency.mkdir()
     exhausted = recorder("--config", with_budget(no_frequency, "0.01%"), "-e", "sched:sched_switch", "-M", "8M", directory=no_frequency)
     d = recorder("--config", with_budget(tmp_path, "0.01%"), *NO_LOSS, "-e", "cpu-clock", "-F", hz, "-M", "64M")
-    burn, pingpong = start_load("burn", "-t", "600", "-c", last_cpu()), start_load("pingpong", "-t", "600")
+    burn, pingpong = (start("nice", "-n", "19", program(f"frtest-{name}"), "-t", "600", *args, stdout=subprocess.DEVNULL)
+                      for name, args in (("burn", ("-c", last_cpu())), ("pingpong", ())))  # for half a minute, beside other tests
     assert frequency(d)["hz"] == hz
     until("step down", lambda: frequency(d)["divisor"] > 1, 120)
     # At least ten seconds pass between two steps of the frequency, so this dump has one step.

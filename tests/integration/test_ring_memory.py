@@ -85,7 +85,7 @@ def test_the_dump_after_a_crash_is_whole(recorder, memory, next_boot, tmp_path):
         assert stopped - LATE < m["crash"]["recorded_until_ns"] < stopped, (m["crash"], stopped)
         assert stopped - LATE < m["window"]["to_ns"] <= m["monotonic_ns"] < stopped
         rows = report_rows(sample)
-        assert samples_of(rows, comm="frtest-count") == found["count"]
+        assert samples_of(rows, comm="frtest-count", tids={counted["pid"]}) == found["count"]
         assert samples_of(rows, comm="frtest-child") > 10
         assert not [r for r in rows if r.comm.startswith(":")], rows
         os.unlink(copy), os.unlink(memory)
@@ -196,7 +196,8 @@ def test_the_ring_of_another_recorder_is_not_continued(recorder, service_manager
     d = recorder(*EVENTS, "--ring-memory", memory, manager=service_manager, armed=False)
     sample, = d.samples()
     exact(sequence(sample, second))
-    assert d.status()["ring"]["samples"] == 0 and d.status()["ring"]["memory"]["used"]
+    assert d.status()["ring"]["memory"]["used"]
+    assert sequence(d.dump_by_control(), second)["count"] == 0  # other tests can run the same load, so the ring need not be empty
 
 
 def test_a_dump_that_cannot_be_written_stays_in_the_memory(recorder, memory, next_boot, tmpfs, tmp_path):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Tracepoints through BPF programs: the records are those that perf would write. Each test records an event twice at once, by
-perf and by a program."""
+"""Tracepoints through BPF programs: the records are those that perf would write. Each test records events twice at once, by perf
+and by programs. Event number N of a test has the names perf-N and bpf-N."""
 import os
 import socket
 from collections import Counter
@@ -16,9 +16,10 @@ def needs_btf():
         pytest.skip("the kernel has no BTF")
 
 
-def twice(event, terms="", filter_text=None):
-    options = [x for way in ("perf", "bpf")
-               for x in ("-e", f"{event}/capture={way},name={way}{terms}/", *(("--filter", filter_text) if filter_text else ()))]
+def twice(events, terms=""):
+    """EVENTS are pairs of an event and its filter, or None."""
+    options = [x for n, (event, text) in enumerate(events) for way in ("perf", "bpf")
+               for x in ("-e", f"{event}/capture={way},name={way}-{n}{terms}/", *(("--filter", text) if text else ()))]
     return [*NO_LOSS, *options, "-M", "64M"]
 
 
@@ -27,32 +28,42 @@ def content(line, whose):
     return (line.comm, line.pid, line.tid, line.cpu, line.trace) if whose else (line.cpu, line.trace)
 
 
-def both_ways(sample, of=None):
-    """Returns the content of the samples of both ways, in the order of time. OF chooses processes that have begun and ended while
-    both ways recorded. Without it, the first and the last samples of one way are left out if the other way cannot have them,
-    because the recorder enables and drains one ring after the other."""
-    # perf does not record that it wakes a recorder.
-    lines = sorted((line for line in script_lines(sample) if (not of or of(line)) and "comm=fr-recorder" not in line.trace),
-                   key=lambda line: line.time)
-    ways = [[line for line in lines if line.event.startswith(way)] for way in ("perf", "bpf")]
-    if of or not all(ways):
-        return [[content(line, of) for line in way] for way in ways]
+def events_of(sample, of=None):
+    """Returns the samples of a dump by the name of their event, in the order of time. OF chooses samples."""
+    events = {}
+    for line in sorted(script_lines(sample), key=lambda line: line.time):
+        # perf does not record that it wakes a recorder.
+        if (not of or of(line)) and "comm=fr-recorder" not in line.trace:
+            events.setdefault(line.event, []).append(line)
+    return events
+
+
+def both_ways(events, n, of_processes=False):
+    """Returns the content of the samples of both ways of event number N. If OF_PROCESSES, they belong to processes that have begun
+    and ended while both ways recorded. Otherwise, the first and the last samples of one way are left out if the other way cannot
+    have them, because the recorder enables and drains one ring after the other."""
+    ways = [events.get(f"{way}-{n}", []) for way in ("perf", "bpf")]
+    if of_processes or not all(ways):
+        return [[content(line, of_processes) for line in way] for way in ways]
     both = [[], []]
     for cpu in {line.cpu for line in ways[0]} & {line.cpu for line in ways[1]}:
         there = [[line for line in way if line.cpu == cpu] for way in ways]
         begin, end = max(way[0].time for way in there), min(way[-1].time for way in there)
         for i, way in enumerate(there):
-            both[i] += [content(line, of) for line in way if begin <= line.time <= end]
+            both[i] += [content(line, of_processes) for line in way if begin <= line.time <= end]
     return both
 
 
-def judge(ways, lost):
-    """Fails if a program misses what perf has. The first and the last event of each CPU can be in one of the ways only. The other
+def judge(recorder, events, n, what, least=2):
+    """Fails if a way has fewer than LEAST samples, or if a program misses what perf has. The first and the last event of each CPU can be in one of the ways only. The other
     way round, perf itself misses events that happen while it handles another event, on a busy machine most of those of
     softirqs. test_system_calls() compares events that perf does not miss, and both ways must be equal."""
+    ways = both_ways(events, n)
+    assert min(map(len, ways)) >= least, f"{what}: {ways}"
     by_perf, by_bpf = map(Counter, ways)
     missing = by_perf - by_bpf
-    assert sum(missing.values()) <= 2 * os.cpu_count() + lost, missing
+    lost = sum(sum(recorder.event_status(f"{way}-{n}")["lost"].values()) for way in ("perf", "bpf"))
+    assert sum(missing.values()) <= 2 * os.cpu_count() + lost, f"{what}: {missing}"
 
 
 def work(directory):
@@ -70,26 +81,27 @@ def work(directory):
     return pids
 
 
-@pytest.mark.parametrize("event", ["raw_syscalls:sys_enter", "raw_syscalls:sys_exit", "syscalls:sys_enter_write",
-                                   "syscalls:sys_enter_openat", "syscalls:sys_exit_openat", "syscalls:sys_enter_mmap"])
-def test_system_calls(recorder, tmp_path, event):
-    d = recorder(*twice(event))
+def test_system_calls(recorder, tmp_path):
+    names = ["raw_syscalls:sys_enter", "raw_syscalls:sys_exit", "syscalls:sys_enter_write", "syscalls:sys_enter_openat",
+             "syscalls:sys_exit_openat", "syscalls:sys_enter_mmap"]
+    d = recorder(*twice([(name, None) for name in names]))
     pids = work(tmp_path)
-    by_perf, by_bpf = both_ways(d.dump_by_control(), lambda line: line.pid in pids)
-    assert by_perf == by_bpf and by_perf
+    events = events_of(d.dump_by_control(), lambda line: line.pid in pids)
+    for n, name in enumerate(names):
+        by_perf, by_bpf = both_ways(events, n, of_processes=True)
+        assert by_perf == by_bpf and by_perf, name
     assert sum(d.lost().values()) == 0
 
 
-@pytest.mark.parametrize("event", [
-    "sched:sched_switch", "sched:sched_waking", "sched:sched_wakeup", "sched:sched_process_exec", "sched:sched_migrate_task",
-    "task:task_newtask", "irq:softirq_raise", "irq:softirq_entry", "timer:timer_start", "timer:hrtimer_start",
-    "block:block_rq_issue", "block:block_bio_queue", "net:net_dev_queue", "net:netif_rx", "kmem:kmalloc", "kmem:mm_page_alloc"])
-def test_other_tracepoints(recorder, tmp_path, event):
-    d = recorder(*twice(event))
+def test_other_tracepoints(recorder, tmp_path):
+    names = ["sched:sched_switch", "sched:sched_waking", "sched:sched_wakeup", "sched:sched_process_exec", "sched:sched_migrate_task",
+             "task:task_newtask", "irq:softirq_raise", "irq:softirq_entry", "timer:timer_start", "timer:hrtimer_start",
+             "block:block_rq_issue", "block:block_bio_queue", "net:net_dev_queue", "net:netif_rx", "kmem:kmalloc", "kmem:mm_page_alloc"]
+    d = recorder(*twice([(name, None) for name in names]))
     work(tmp_path)
-    ways = both_ways(d.dump_by_control())
-    assert min(map(len, ways)) >= 2
-    judge(ways, sum(d.lost().values()))
+    events = events_of(d.dump_by_control())
+    for n, name in enumerate(names):
+        judge(d, events, n, name)
 
 
 FILTERS = [
@@ -111,32 +123,31 @@ FILTERS = [
 ]
 
 
-@pytest.mark.parametrize("event, text", FILTERS)
-def test_filter(recorder, tmp_path, event, text):
+def test_filter(recorder, tmp_path):
     """The kernel's filter and ours let the same events pass."""
-    text = text.format(nr=load("syscalls", "-n", 1)["nr"], cpu=last_cpu())
-    d = recorder(*twice(event, filter_text=text))
+    nr = load("syscalls", "-n", 1)["nr"]
+    filters = [(event, text.format(nr=nr, cpu=last_cpu())) for event, text in FILTERS]
+    d = recorder(*twice(filters))
     work(tmp_path)
-    ways = both_ways(d.dump_by_control())
-    assert ways[0] and ways[1], "the filter lets nothing pass"
-    judge(ways, sum(d.lost().values()))
+    events = events_of(d.dump_by_control())
+    for n, (event, text) in enumerate(filters):
+        judge(d, events, n, f"{event} {text}", least=1)
 
 
-@pytest.mark.parametrize("event", ["raw_syscalls:sys_enter", "raw_syscalls:sys_exit", "sched:sched_waking", "syscalls:sys_enter_write", "kmem:kmalloc"])
-def test_call_chain(recorder, tmp_path, event):
+def test_call_chain(recorder, tmp_path):
     """The call chain, which begins at the tracepoint, and the address of the sample are those of perf."""
-    d = recorder(*twice(event, terms=",call-graph=fp"))
+    names = ["raw_syscalls:sys_enter", "raw_syscalls:sys_exit", "sched:sched_waking", "syscalls:sys_enter_write", "kmem:kmalloc"]
+    d = recorder(*twice([(name, None) for name in names], terms=",call-graph=fp"))
     pids = work(tmp_path)
     out = perf_clean("script", "-i", d.dump_by_control(), "--pid", ",".join(map(str, pids)), "-F", "event,ip,sym")
-    ways = {"perf": Counter(), "bpf": Counter()}
+    chains = {}
     for block in out.split("\n\n"):
-        lines = block.strip().splitlines()
-        if not lines or lines[0].split(":")[0].strip() not in ways:
-            continue
+        head, *lines = block.strip().splitlines() or [""]
         # With two recorders, perf's address is in the function that calls both of them.
-        frames = [f.split()[0] for f in lines[1:] if "__traceiter_" not in f]
-        ways[lines[0].split(":")[0].strip()][tuple(frames)] += 1
-    assert ways["perf"] == ways["bpf"] and ways["perf"]
+        frames = [f.split()[0] for f in lines if "__traceiter_" not in f]
+        chains.setdefault(head.split(":")[0].strip(), Counter())[tuple(frames)] += 1
+    for n, name in enumerate(names):
+        assert chains[f"perf-{n}"] == chains[f"bpf-{n}"], name
 
 
 def test_what_no_program_can_record_is_refused(recorder, tmp_path):

@@ -4,9 +4,9 @@
  * A load for tests of AUX snapshots: a task that works on one CPU after the other, and is idle during each
  * snapshot. Usage: frtest-auxload PIDFILE SCRIPT COMMAND [ARG…]. Forks the task, writes its pid to PIDFILE,
  * and waits until PIDFILE.go exists. Each line of SCRIPT is "CPU MICROSECONDS SNAPSHOT": the task moves to
- * the CPU and uses so much of its time. If SNAPSHOT is 1, COMMAND then runs while the task sleeps. Then the
- * CPU time that the task has used so far is printed, in ns. COMMAND is not a child of the task, so a
- * recording of the task does not contain it.
+ * the CPU and uses so much of its time. If SNAPSHOT is 1, COMMAND then runs while the task sleeps. Then two
+ * numbers are printed, in ns: the CPU time that the task has used so far, and the time (CLOCK_MONOTONIC) of
+ * the end of its work. COMMAND is not a child of the task, so a recording of the task does not contain it.
  */
 
 #include <err.h>
@@ -45,6 +45,7 @@ static void work(int orders, int answers)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	while (read(orders, &o, sizeof(o)) == (ssize_t)sizeof(o)) {
 		const uint64_t end_ns = read_clock(CLOCK_PROCESS_CPUTIME_ID) + o.work_ns;
+		uint64_t now_ns;
 		cpu_set_t set;
 
 		CPU_ZERO(&set);
@@ -53,7 +54,8 @@ static void work(int orders, int answers)
 			err(1, "sched_setaffinity");
 		while (read_clock(CLOCK_PROCESS_CPUTIME_ID) < end_ns)
 			;
-		if (write(answers, "", 1) != 1)
+		now_ns = read_clock(CLOCK_MONOTONIC);
+		if (write(answers, &now_ns, sizeof(now_ns)) != (ssize_t)sizeof(now_ns))
 			err(1, "write");
 	}
 }
@@ -105,10 +107,10 @@ int main(int argc, char *argv[])
 {
 	int orders[2], answers[2], snapshot;
 	unsigned long long us;
+	uint64_t worked_ns;
 	struct order o;
 	clockid_t clock;
 	FILE *script;
-	char answer;
 	pid_t pid;
 
 	if (argc < 4)
@@ -130,12 +132,12 @@ int main(int argc, char *argv[])
 	while (fscanf(script, "%d %llu %d", &o.cpu, &us, &snapshot) == 3) {
 		o.work_ns = us * 1000;
 		if (write(orders[1], &o, sizeof(o)) != (ssize_t)sizeof(o) ||
-			read(answers[0], &answer, 1) != 1)
+			read(answers[0], &worked_ns, sizeof(worked_ns)) != (ssize_t)sizeof(worked_ns))
 			err(1, "the task has ended");
 		wait_until_asleep(pid);
 		if (snapshot)
 			run(argv + 3);
-		printf("%llu\n", (unsigned long long)read_clock(clock));
+		printf("%llu %llu\n", (unsigned long long)read_clock(clock), (unsigned long long)worked_ns);
 		fflush(stdout);
 	}
 	close(orders[1]);

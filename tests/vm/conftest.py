@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Fixtures: a container (called machine) with a real systemd and the package of flightrec, and the package with a higher
-version, for an upgrade."""
+version, for an upgrade; the kernels of Debian with the modules of kmod/."""
 import contextlib
+import functools
 import os
 import signal
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import kernel
 import machine as vm
 
 UPGRADE = "9.9.9"
@@ -19,6 +21,7 @@ def on_term(signum, frame):
 
 
 def pytest_configure(config):
+    config.addinivalue_line("markers", "container: needs the package, and runs in a container that has the kernel of this machine")
     signal.signal(signal.SIGTERM, on_term)  # so that fixtures clean up also at a SIGTERM
 
 
@@ -46,6 +49,23 @@ def root(debs):
         return vm.root_for(debs[0])
     except (subprocess.SubprocessError, OSError) as e:
         pytest.skip(f"no Debian to boot: {e} {getattr(e, 'output', '') or ''}")
+
+
+@pytest.fixture(scope="session")
+def kernel_with_modules(tmp_path_factory):
+    """kernel_with_modules(SERIES) returns a kernel and a directory with its modules. They are built once."""
+    @functools.cache
+    def build(series):
+        made, to = kernel.Kernel(series), tmp_path_factory.mktemp(f"kmod-{series}")
+        printed = made.build(to)
+        assert "warning" not in printed and "error" not in printed, printed
+        return made, to / "kmod"
+
+    def make(series):
+        reason = kernel.missing(series)
+        return pytest.skip(reason) if reason else build(series)
+
+    return make
 
 
 @contextlib.contextmanager

@@ -25,6 +25,8 @@ Directory=/share/rec
 ControlSocket=/run/control
 Group=root
 """
+# Probes need a second of the emulated processor at each boot.
+CONFIG_END = "".join(f"[Trigger {name}]\nEnabled=no\n" for name in ("hung-task", "soft-lockup", "oom-kill"))
 # Waits for a script of the host after the load has started. About 10,000 numbers a second.
 SCRIPT = """
 n=$(($(cat /share/boots 2>/dev/null || echo 0) + 1)); echo $n >/share/boots
@@ -47,7 +49,7 @@ class CrashVM:
 
     def __init__(self, made, share, *, module=None, config="", **options):
         self.share = Path(share)
-        (self.share / "flightrecd.conf").write_text(CONFIG + config)
+        (self.share / "flightrecd.conf").write_text(CONFIG + config + CONFIG_END)
         if module:
             (self.share / "flightrec_mem.ko").write_bytes(Path(module).read_bytes())
         self.vm = kernel.MiniVM(made, self.share, programs=[BIN / name for name in PROGRAMS], append="memmap=64M$0x10000000",

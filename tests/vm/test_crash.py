@@ -14,15 +14,11 @@ CRASHES = 20 if FULL else 2  # of each kind
 LATE = 0.5  # seconds. A round comes each 50 ms, but the emulated processor can be slow.
 
 
-@pytest.fixture(scope="module")
-def built(tmp_path_factory):
+@pytest.fixture
+def built(kernel_with_modules):
     """The oldest kernel, and its module flightrec_mem."""
-    reason = kernel.missing(kernel.SERIES[0])
-    if reason:
-        pytest.skip(reason)
-    made, to = kernel.Kernel(kernel.SERIES[0]), tmp_path_factory.mktemp("kmod")
-    made.build(to, "W=1")
-    return made, to / "kmod/flightrec_mem.ko"
+    made, modules = kernel_with_modules(kernel.SERIES[0])
+    return made, modules / "flightrec_mem.ko"
 
 
 @pytest.fixture

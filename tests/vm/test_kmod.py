@@ -21,17 +21,9 @@ OLDEST = pytest.mark.parametrize("built", kernel.SERIES[:1], indirect=True, scop
 
 
 @pytest.fixture(scope="module")
-def built(request, tmp_path_factory):
+def built(request, kernel_with_modules):
     """A kernel, and a directory with its modules."""
-    reason = kernel.missing(request.param)
-    if reason:
-        pytest.skip(reason)
-    made = kernel.Kernel(request.param)
-    to = tmp_path_factory.mktemp(f"kmod-{request.param}")
-    checks = ["C=2"] if shutil.which("sparse") else []
-    printed = made.build(to, "W=1", *checks)
-    assert "warning" not in printed and "error" not in printed, printed
-    return made, to / "kmod"
+    return kernel_with_modules(request.param)
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ import re
 
 import machine as vm
 
+pytestmark = pytest.mark.container
 TUTORIAL = vm.SOURCE / "docs/tutorial.md"
 DROP_IN = "/etc/flightrec/flightrecd.conf.d/50-profile.conf"
 

@@ -14,6 +14,7 @@ import pytest
 import machine as vm
 from conftest import UPGRADE
 
+pytestmark = pytest.mark.container
 STATE = "/var/lib/flightrec"
 EXPOSURE = 26  # the highest exposure that systemd-analyze security may find, in tenths
 DRAIN = 1.3  # seconds after which the recorder has surely read the kernel rings: it reads them at least once a second
