@@ -451,8 +451,9 @@ def control(recorder, tmp_path):
 
 def judge_no_gap(sample, windows, control):
     """Checks that no sample is missing in the windows (begin, end), and none came twice. On a virtual machine, the timer of
-    cpu-clock can miss some periods at any time. So between two samples, the recorder CONTROL must have at most 3: two periods
-    at a cut-over, and one if the kernel drops a sample because another BPF program runs (docs/design/15)."""
+    cpu-clock can miss some periods at any time. So between two samples, the recorder CONTROL must have at most 8: two periods
+    at a cut-over, and some that the kernel drops because programs of recorders of other tests run (docs/design/15). A start
+    takes longer. Tests with numbered events judge each one."""
     others = ticks(control.dump_by_control())
     for cpu, times in ticks(sample).items():
         assert len(set(times)) == len(times), "a sample came twice"
@@ -460,7 +461,7 @@ def judge_no_gap(sample, windows, control):
         most = max(bisect(others[cpu], b) - bisect(others[cpu], a) for a, b in pairs)
         print(f"CPU {cpu}: {len(times)} samples; longest distance {max(b - a for a, b in pairs) / 1e6:.2f} ms; "
               f"between two samples, the control has at most {most}")
-        assert most <= 3
+        assert most <= 8
         # Nor did two instances record the same time.
         for begin, end_ in windows:
             mine, its = (bisect(t, end_ + 5e7) - bisect(t, begin - 5e7) for t in (times, others[cpu]))
