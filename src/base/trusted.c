@@ -59,20 +59,14 @@ static bool is_overlay_trusted(pid_t pid, int fd)
 	return is_in_roots_namespace(pid) && has_mount(pid, fd);
 }
 
-/* Returns whether only root may write the file, as far as its mode says. */
-static bool is_roots(const struct stat *st)
-{
-	const bool others = st->st_mode & S_IWOTH || (st->st_mode & S_IWGRP && st->st_gid != 0);
-
-	return S_ISREG(st->st_mode) && st->st_uid == 0 && !others;
-}
-
 bool fr_is_trusted_file(pid_t pid, int fd)
 {
 	struct stat st;
 	struct statfs fs;
 
-	if (fstat(fd, &st) < 0 || !is_roots(&st) || fstatfs(fd, &fs) < 0)
+	/* In a file with an access control list, the bits of the group are those of all users in the list. */
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != 0 ||
+		st.st_mode & (S_IWGRP | S_IWOTH) || fstatfs(fd, &fs) < 0)
 		return false;
 	/* A user who mounts the image of a disk must do it with nosuid. Files in it can have any owner. */
 	if (fs.f_type == FUSE_SUPER_MAGIC || fs.f_flags & ST_NOSUID)

@@ -104,8 +104,8 @@ int fr_event_add_default(
 	const struct fr_event_defaults *defaults, struct fr_event_list *list, struct fr_diag *d);
 
 /* Parses the threshold of offcpu, such as 500us: from FR_OFF_CPU_MIN_NS to FR_OFF_CPU_MAX_NS. A number
-   without a unit is refused: perf means milliseconds by it (--off-cpu-thresh), and other durations here
-   seconds. Returns 0, -EINVAL or -ERANGE. */
+   without a unit is refused, because users of perf would mean milliseconds, and all other durations here are
+   in seconds without a unit. Returns 0, -EINVAL or -ERANGE. */
 int fr_off_cpu_threshold_parse(const char *text, uint64_t *ret_ns);
 /* Adds the event offcpu with this threshold (FR_OFF_CPU_MIN_NS to FR_OFF_CPU_MAX_NS), unless LIST has it.
    Returns 0, -E2BIG or -ENOMEM. */

@@ -96,8 +96,8 @@ static void print_stacks(const cJSON *s)
 			ctl_number(s, "unwind.tables_evicted"));
 	if (cJSON_IsTrue(ctl_get(s, "unwind.holds_back")))
 		ctl_field("",
-			"new tables wait, because making tables has taken its share of CPU time (5 %% "
-			"of a CPU, and half of CPUBudget=); until then, new programs have frame pointers");
+			"new tables wait, because making tables may take at most 5 %% of a CPU, and at most "
+			"half of CPUBudget=; until then, new programs have frame pointers");
 	if (ctl.verbose && cJSON_IsFalse(ctl_get(s, "unwind.notes_changes")))
 		ctl_field("",
 			"the kernel does not tell when a process changes its maps: for up to a second, a "
@@ -118,15 +118,17 @@ static void print_stacks(const cJSON *s)
 
 static void print_off_cpu(const cJSON *s)
 {
-	const double ns = ctl_number(s, "frequency.off_cpu_threshold_ns");
-	const double full_ns = ctl_number(s, "frequency.full_off_cpu_threshold_ns");
+	const uint64_t ns = (uint64_t)ctl_number(s, "frequency.off_cpu_threshold_ns");
+	const uint64_t full_ns = (uint64_t)ctl_number(s, "frequency.full_off_cpu_threshold_ns");
+	char now[FR_UNIT_SIZE], full[FR_UNIT_SIZE];
 
+	fr_duration_format(ns, now);
+	fr_duration_format(full_ns, full);
 	if (ns > full_ns)
-		ctl_field("Off-CPU",
-			"waits of %g ms or longer, instead of %g ms, to keep within CPUBudget=", ns / 1e6,
-			full_ns / 1e6);
+		ctl_field("Off-CPU", "waits of %s or longer, instead of %s, to keep within CPUBudget=", now,
+			full);
 	else
-		ctl_field("Off-CPU", "waits of %g ms or longer", ns / 1e6);
+		ctl_field("Off-CPU", "waits of %s or longer", now);
 }
 
 static void print_aux(const cJSON *s)

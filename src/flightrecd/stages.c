@@ -251,8 +251,9 @@ static int start_dumper(struct fr_daemon *m, struct fr_diag *d)
 	return fr_dumper_start(&dumper, &m->dumper, d);
 }
 
-/* A store without room for all descriptors must have those of the ring. If it has them already, it gets the
-   programs of the events before the state has the events (takeover.c: has_all_events()). */
+/* If the store has no room for all descriptors, those of the ring matter most, so they go first. If the store
+   has them already, the programs of the events go first, and then the state gets the events (takeover.c:
+   has_all_events()). */
 static void store_all(struct fr_daemon *m)
 {
 	const bool is_stored = m->handover.adopted && m->handover.history.in_place;

@@ -539,8 +539,8 @@ int fr_handover_announce_sideband(struct fr_handover *h, const struct fr_session
 	_cleanup_session_ struct fr_session announced = {0};
 	int r;
 
-	/* Side-band will be drained before there are samples, so then the ring does not tell when they ended.
-	 */
+	/* Do this now: as soon as side-band is drained, the ring does not tell any more when the samples of
+	   the previous instance ended. */
 	if (h->adopted && h->continued != FR_CONTINUED_ALL)
 		begin_gap(h);
 	/* If the adopted frames were moved to or from the crash memory, the next instance would not find the

@@ -22,8 +22,8 @@
 /* A scan waits for the observer at most five seconds, for a hundredth of a second each time. */
 #define OBSERVER_WAITS 500
 
-/* Processes the queues, and lets the observer catch up: it may have to keep all records of the scan until the
-   round after the begin of the scan. */
+/* Processes the queues, and lets the observer catch up. Until the first round after the scan, the observer
+   has to keep the records of the scan, and its queue is bounded. */
 static void pump(struct tracker_run *run)
 {
 	struct fr_tracker *t = run->tracker;

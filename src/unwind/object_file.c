@@ -121,7 +121,10 @@ int fr_unwind_object_file_search(struct fr_unwind_known *k, const struct fr_unwi
 
 	if (!k->search_at) {
 		k->has_new_map = false;
-		fd = open_source(k, &k->source, true);
+		/* A file of the root of a container can be trusted, too. That of the machine comes first. */
+		fd = open_path(k, 1, k->source.path, true);
+		if (fd < 0)
+			fd = open_source(k, &k->source, true);
 		if (fd >= 0)
 			return fd;
 		k->search_at = 1;

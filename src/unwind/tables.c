@@ -26,6 +26,13 @@ static size_t bytes_of(const struct fr_unwind_table *t)
 	return bytes;
 }
 
+/* A user can let each open() of his file fail with this error, by a lease. It must not look like a search
+   that goes on. */
+static int not_again(int r)
+{
+	return r == -EAGAIN ? -EBUSY : r;
+}
+
 /* Opens a trusted file of K, or if there is none, any file. Returns a descriptor; -EAGAIN if the search goes
    on; or another negative errno. */
 static int open_file(struct fr_unwind_tables *t, struct fr_unwind_known *k)
@@ -34,7 +41,7 @@ static int open_file(struct fr_unwind_tables *t, struct fr_unwind_known *k)
 
 	k->is_suspect = fd == -ENOENT;
 	if (k->is_suspect)
-		fd = fr_unwind_object_file_open(k, t->processes);
+		fd = not_again(fr_unwind_object_file_open(k, t->processes));
 	return fd == -ENOEXEC ? -ENOENT : fd; /* not a regular file */
 }
 
@@ -54,10 +61,10 @@ static int read_table(struct fr_unwind_tables *t, struct fr_unwind_known *k, str
 	if (fd < 0)
 		return fd;
 	debug = fr_unwind_object_file_open_debug(fd);
-	r = fr_unwind_table_read(fd, debug, ret);
+	r = not_again(fr_unwind_table_read(fd, debug, ret));
 	if (r != 0)
 		return r;
-	r = fr_unwind_offsets_apply(ret, fd);
+	r = not_again(fr_unwind_offsets_apply(ret, fd));
 	if (r < 0)
 		fr_unwind_table_deinit(ret);
 	return r;
@@ -161,6 +168,8 @@ static void search(struct fr_unwind_tables *t, struct fr_unwind_known *k)
 	if (fd < 0)
 		return;
 	close(fd);
+	/* The process that has the file can end before the table is made. */
+	k->has_new_map = true;
 	fr_unwind_objects_withdraw(t->objects, k);
 }
 

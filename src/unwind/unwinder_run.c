@@ -17,13 +17,18 @@ struct work {
 	uint64_t since_ns, memory_bytes, cpu_budget_ppm;
 };
 
+static bool has_records(const struct fr_unwinder *u)
+{
+	return u->incoming.len >= UNWIND_QUEUE_BYTES / 16;
+}
+
 /* Waits for work, at most until the next look. Returns false if the thread shall end. */
 static bool wait_for_work(struct fr_unwinder *u, struct work *ret)
 {
 	bool goes_on;
 
 	fr_lock(&u->lock);
-	while (!u->stop && u->since_ns == u->applied_ns && u->incoming.len < UNWIND_QUEUE_BYTES / 16 &&
+	while (!u->stop && u->since_ns == u->applied_ns && !has_records(u) &&
 		u->memory_bytes == fr_unwind_memory_max(u->memory))
 		if (!fr_cond_wait_until(&u->changed, &u->lock, u->look_ns))
 			break;
@@ -35,12 +40,13 @@ static bool wait_for_work(struct fr_unwinder *u, struct work *ret)
 	return goes_on;
 }
 
-static bool has_new_round(struct fr_unwinder *u)
+/* Returns whether there is work that does not wait for tables: a scan waits for the queue. */
+static bool is_wanted(struct fr_unwinder *u)
 {
 	bool has;
 
 	fr_lock(&u->lock);
-	has = u->stop || u->since_ns != u->applied_ns;
+	has = u->stop || u->since_ns != u->applied_ns || has_records(u);
 	fr_unlock(&u->lock);
 	return has;
 }
@@ -82,9 +88,9 @@ static size_t pending_bytes(const struct fr_unwinder *u)
 	return u->order.pending.len - u->order.released_bytes;
 }
 
-/* Applies all records that are older than SINCE_NS. In a long scan, there are too many records to keep. All
-   of them have the time of its begin, which is where rounds stop until its end; so they can be applied before
-   the round that publishes them. */
+/* Applies all records that are older than SINCE_NS. A long scan can have more records than can be kept
+   until its end. All of them have the time of its begin, and no round goes past this time before its end. So
+   they are applied before that round, which publishes them. */
 static int release(struct fr_unwinder *u, uint64_t since_ns)
 {
 	if (since_ns > u->applied_ns)
@@ -184,9 +190,9 @@ static void look(struct fr_unwinder *u, uint64_t cpu_budget_ppm)
 	fr_unwind_throttle_fill(&u->throttle, now_ns, cpu_budget_ppm);
 	while (!fr_unwind_throttle_is_empty(&u->throttle) && work_once(u, now_ns)) {
 		is_busy = true;
-		if (!has_new_round(u))
+		if (!is_wanted(u))
 			continue;
-		u->look_ns = 0; /* go on after the round */
+		u->look_ns = 0; /* go on after the other work */
 		return;
 	}
 	/* An object that waits for room gets it when another one is not needed for one look. */

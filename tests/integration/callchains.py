@@ -221,7 +221,7 @@ def compare(pairs):
     """Compares pairs (reference, candidate). Returns figures; "differ" says after which frame the candidate goes wrong if the
     reference is whole."""
     result = {"pairs": len(pairs), "equal": 0, "reference_whole": 0, "equal_to_whole": 0, "only_candidate_whole": 0,
-              "frames": 0, "equal_frames": 0}
+              "longer_than_whole": 0, "frames": 0, "equal_frames": 0}
     differ = Counter()
     for a, b in pairs:
         n, whole = equal_frames(a, b), is_whole(a)
@@ -232,6 +232,7 @@ def compare(pairs):
             continue
         result["reference_whole"] += 1
         result["equal_to_whole"] += same
+        result["longer_than_whole"] += n == len(a.frames) < len(b.frames) and is_whole(b)
         result["frames"] += len(a.frames)
         result["equal_frames"] += n
         if not same:

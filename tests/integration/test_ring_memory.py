@@ -202,7 +202,7 @@ def test_the_ring_of_another_recorder_is_not_continued(recorder, service_manager
 
 def test_a_dump_that_cannot_be_written_stays_in_the_memory(recorder, memory, next_boot, tmpfs, tmp_path):
     """The directory is full. The recorder records into ordinary memory, and the next one makes the dump."""
-    directory = tmpfs("4m")
+    directory = tmpfs("16m")  # the recorder also counts the loads of other tests
     config = quiet_config(tmp_path / "no-limits.conf", "[Dump]\nMaxUse=0\nKeepFree=0\n")
     d = recorder(*EVENTS, "--ring-memory", memory, directory=directory)
     counted = load("count", "-t", 0.3, "-c", last_cpu())

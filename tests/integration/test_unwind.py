@@ -128,12 +128,15 @@ round()
 """
 
 
+# malloc() gives memory back to the kernel at once, so new memory has page faults.
+NEW_MEMORY = ("PYTHONMALLOC=malloc", "MALLOC_MMAP_THRESHOLD_=16384", "MALLOC_TRIM_THRESHOLD_=0", "MALLOC_TOP_PAD_=0")
+
+
 def compare_with_perf(directory, script):
     """Records one run of SCRIPT with both events. Returns the figures of callchains.compare()."""
-    directory.mkdir()
     said = directory / "said"
     d = Daemon(directory, "-e", "page-faults/call-graph=dwarf,16384,period=1/", "-e", f"minor-faults/call-graph={HOW},period=1/",
-               "-m", "32M", "-M", "1G", command=["/usr/bin/python3", script, SETTLE_NS / 1e9, said])
+               "-m", "32M", "-M", "1G", command=["env", *NEW_MEMORY, "/usr/bin/python3", script, SETTLE_NS / 1e9, said])
     try:
         assert d.launch().wait() == 0, d.log()
     finally:
@@ -147,16 +150,15 @@ def compare_with_perf(directory, script):
 
 def test_stacks_equal_those_of_perf(tmp_path):
     """Two events with the same occurrences: perf unwinds the one from copies of the stack. The events have two types, because a
-    second event of one software type got the samples of both (seen on Linux 6.18). On a busy machine, perf sometimes loses its
-    way in libc in nearly all stacks of a file; such a file judges nothing."""
+    second event of one software type got the samples of both (seen on Linux 6.18). In about half of all processes, perf's
+    libunwind stops before the outermost frames, mostly in __libc_start_call_main. So the recorder's stacks can have more."""
     script = tmp_path / "faults.py"
     script.write_text(FAULTS)
-    for turn in range(4):
-        figures = compare_with_perf(tmp_path / str(turn), script)
-        if figures["reference_whole"] > 0.9 * figures["pairs"]:
-            break
-    assert figures["pairs"] > 1000 and figures["reference_whole"] > 0.9 * figures["pairs"], figures
-    assert figures["equal_to_whole"] >= 0.995 * figures["reference_whole"], figures
+    figures = compare_with_perf(tmp_path, script)
+    whole = figures["reference_whole"]
+    assert figures["pairs"] > 1000 and whole > 100, figures
+    assert figures["equal_frames"] >= 0.995 * figures["frames"], figures
+    assert figures["equal_to_whole"] + figures["longer_than_whole"] >= 0.995 * whole, figures
 
 
 def test_events_of_children_keep_their_names(tmp_path):

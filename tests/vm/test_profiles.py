@@ -3,6 +3,8 @@
 import json
 import re
 
+import pytest
+
 import machine as vm
 
 pytestmark = pytest.mark.container

@@ -699,7 +699,7 @@ TEST(a_scan_can_have_more_records_than_the_queue)
 	}
 	fr_unwinder_trust(u, scan_ns);
 	fr_unwinder_end_round(u, scan_ns + 1);
-	while (*synced_ns != scan_ns + 1)
+	while (__atomic_load_n(synced_ns, __ATOMIC_ACQUIRE) != scan_ns + 1)
 		assert_true(fr_monotonic_ns() < until_ns);
 	fr_unwinder_stats(u, &stats);
 	assert_int_equal(stats.queue_drops, 0);
