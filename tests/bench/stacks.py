@@ -41,20 +41,27 @@ def by_perf(directory, program, seconds, how):
     return figures(path, program, 0, may_fail=True)
 
 
+def in_ring(daemon):
+    """Returns how many bytes are used in the ring, and its samples. A dump lets all samples of before go into the ring."""
+    daemon.dump_by_control().unlink()
+    ring = daemon.status()["ring"]
+    return ring["used"], ring["samples"]
+
+
 def by_tables(work, args, program, seconds, how="unwind"):
     options = ("-e", "cpu-clock", "-F", HZ, "--call-graph", how, "--no-compression", "-m", "8M")
     with measure.recording(measure.Flightrec, work, args, *options) as recorder:
         time.sleep(SETTLE_S)
+        used, samples = in_ring(recorder.daemon)
         begin = time.monotonic_ns()
         with program_runs.statistics_enabled():
             runs = program_runs.Runs(recorder.pid)
             time.sleep(seconds)
             run_ns = runs.end()
-        status = recorder.daemon.status()
         path = recorder.daemon.dump_by_control()
         result = figures(path, program, begin)
-        samples = sum(e["samples"] for e in status["events"])
-        result["ring_bytes"] = status["ring"]["used"] / samples if samples else None
+        more_used, more_samples = in_ring(recorder.daemon)
+        result["ring_bytes"] = (more_used - used) / (more_samples - samples) if more_samples > samples else None
         result["run_ns"] = run_ns
         recorder.stop()
     return result
