@@ -18,6 +18,7 @@ from harness import Daemon, Steps, end, merge, must, perf_clean, program, quiet_
 from judge import Judge, Verdict, samples_of
 from matrix_cases import BEFORE, CASES, PHASE_MS, Programs, Runner
 
+pytestmark = pytest.mark.long
 PROFILE = ("-F", "999", "-e", "cpu-clock", "--call-graph=fp")
 # Only the calls of the flood, because calls of other programs would evict frames between two dumps. The filter compares the
 # name and not the pid, because in a pid namespace the kernel's common_pid is another number.

@@ -9,6 +9,7 @@ import pytest
 
 from harness import Daemon, last_cpu, merge, must, perf, program, quiet_config
 
+pytestmark = pytest.mark.long
 EVENTS = ("sched:sched_switch", "sched:sched_wakeup", "sched:sched_wakeup_new", "sched:sched_stat_runtime", "sched:sched_migrate_task",
           "sched:sched_process_fork", "sched:sched_process_exit", "raw_syscalls:sys_enter", "raw_syscalls:sys_exit",
           "lock:contention_begin", "lock:contention_end", "kmem:kmalloc", "kmem:mm_page_alloc", "kmem:mm_page_free",
