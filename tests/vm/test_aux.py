@@ -219,15 +219,15 @@ def test_reloads_windows_and_messages(boot):
         flightrecd -e intel_pt/rate=100,head=1/ --aux-buffer 1M -M 4M -o /tmp/d -- sh -c 'i=0; while [ $i -lt 9000 ]; do i=$((i + 1)); done' \
             >$to/log 2>&1
         mv /tmp/d/perf.data $to/perf.data
-        # Reloads.
+        # Reloads. At this rate, an area holds what 10 s make: an emulated machine can be slow.
         to=/share/reload; rm -rf /tmp/d /tmp/ctl; mkdir /tmp/d
-        configure cpu-clock intel_pt/rate=2/
+        configure cpu-clock intel_pt/rate=1/
         flightrecd --config /tmp/conf -M 4M -o /tmp/d --socket /tmp/ctl >$to/log 2>&1 & recorder=$!
         wait_for is_recording; sleep 0.3; dump
         flightrecd -e intel_pt// --aux-buffer 64K -p $$ -M 2M -o /tmp/d --socket /tmp/ctl2 >$to/busy 2>&1
         echo 0 >/sys/devices/system/cpu/cpu1/online; sleep 0.5; echo 1 >/sys/devices/system/cpu/cpu1/online
         wait_for grep -q "CPUs from now on" $to/log; sleep 0.3; dump
-        reload intel_pt/rate=2/ sched:sched_switch >$to/reload1 2>&1; sleep 0.3; dump
+        reload intel_pt/rate=1/ sched:sched_switch >$to/reload1 2>&1; sleep 0.3; dump
         reload intel_pt/rate=4/ >$to/reload2 2>&1
         reload cpu-clock >$to/reload3 2>&1; sleep 0.1; dump
         reload cpu-clock intel_pt/rate=1/ >$to/reload4 2>&1; sleep 0.3; dump
