@@ -24,13 +24,12 @@ struct set {
 	struct fr_bpf_shared *shared; /* mapped */
 	uint64_t *lost; /* mapped: of tracepoints, as in bpf_tracepoint.c; NULL: there are none */
 	size_t n_lost;
-	/* Of the losses of events, and then of tracepoints: what this instance or the previous one has
-	   counted. The shared memory keeps the counts of the previous instance. So if this instance is killed
-	   before it has saved its own counts, the next one counts these losses again. */
+	/* This instance or the previous one has counted so many losses of each event, and then of each
+	   tracepoint. The shared memory keeps the counts of the previous instance. So if this instance is
+	   killed before it has saved its own counts, the next one counts these losses again. */
 	uint64_t *counted;
-	/* The cut-overs from the older set, and to the younger set, which owns it; NULL: there is no such
-	 * set.
-	 */
+	/* The cut-overs from the older set and to the younger set, which owns the latter. NULL: there is no
+	   such set. */
 	struct fr_cutover *begin, *end;
 	struct adopted_ring {
 		struct fr_bpf_ring ring;
