@@ -49,6 +49,17 @@ static void assert_in_model(struct fixture *f, uint64_t low_watermark_ns, const 
 	assert_int_equal(fixture_count_in_model(f, low_watermark_ns, s), n);
 }
 
+/* The records that the tracker has put into the ring since the last call have S. NULL: there are none. */
+static void assert_injected(struct fixture *f, const char *s)
+{
+	_cleanup_buf_ struct fr_buf records = fixture_take_injected(f);
+
+	if (s)
+		assert_non_null(memmem(records.data, records.len, s, strlen(s)));
+	else
+		assert_int_equal(records.len, 0);
+}
+
 FIXTURE(fixture_setup, fixture_teardown)
 
 TEST(perf_reads_the_open_file)
@@ -171,7 +182,7 @@ static void see_exits(void *ctx, const void *records, size_t len, uint64_t low_w
 TEST(scan_finds_a_process_whose_exit_was_lost)
 {
 	struct fixture *f = *state;
-	_cleanup_buf_ struct fr_buf b = {0};
+	_cleanup_buf_ struct fr_buf b = {0}, injected = {0};
 	uint64_t before = fr_monotonic_ns(), now;
 	const struct perf_event_header *h;
 	size_t at = 0;
@@ -190,13 +201,14 @@ TEST(scan_finds_a_process_whose_exit_was_lost)
 	pthread_mutex_lock(&f->lock);
 	assert_false(f->is_frozen);
 	now = f->freeze_ns;
+	pthread_mutex_unlock(&f->lock);
 	assert_true(now > before);
-	while ((h = ev_next(&f->injected, &at))) {
+	injected = fixture_take_injected(f);
+	while ((h = ev_next(&injected, &at))) {
 		assert_int_equal(fr_record_time(h), now);
 		if (is_exit_of_pid(h))
 			assert_int_equal(fr_buf_append(&b, h, h->size), 0);
 	}
-	pthread_mutex_unlock(&f->lock);
 	assert_int_equal(b.len, sizeof(struct fr_record_task) + sizeof(struct fr_sample_id)); /* one EXIT */
 	assert_int_equal(exits_seen, 1);
 	/* Only the EXIT is evicted. If the machine has many processes, the other records can be larger than a
@@ -442,13 +454,12 @@ TEST(new_module_is_in_the_next_dump_from_its_begin)
 
 	start_with_modules(f, one);
 	assert_in_model(f, 1, "[two]", 0);
-	assert_int_equal(f->injected.len, 0);
+	assert_injected(f, NULL);
 	set_modules(f, one_and_two);
 	assert_in_model(f, 1, "[two]", 1);
-	assert_non_null(memmem(f->injected.data, f->injected.len, "[two]", 5));
-	f->injected.len = 0;
+	assert_injected(f, "[two]");
 	assert_in_model(f, 2, "[two]", 1);
-	assert_int_equal(f->injected.len, 0); /* the modules have not changed, so there is no record */
+	assert_injected(f, NULL); /* the modules have not changed, so there is no record */
 	fr_tracker_stop(f->tracker);
 	assert_int_equal(fr_read_file(f->dirfd, FR_AUXFILE_NAME, 64 << 20, &b), 0);
 	assert_non_null(memmem(b.data, b.len, "[two]", 5));
@@ -466,5 +477,5 @@ TEST(module_in_the_place_of_another_waits_for_the_ring)
 	set_modules(f, in_the_place_of_one);
 	assert_in_model(f, 2, "[other]", 0);
 	assert_in_model(f, 3, "[one]", 1);
-	assert_non_null(memmem(f->injected.data, f->injected.len, "[other]", 7));
+	assert_injected(f, "[other]");
 }

@@ -121,6 +121,17 @@ struct fr_tracker_stats fixture_stats(struct fixture *f)
 	return s;
 }
 
+struct fr_buf fixture_take_injected(struct fixture *f)
+{
+	struct fr_buf records;
+
+	pthread_mutex_lock(&f->lock);
+	records = f->injected;
+	f->injected = (struct fr_buf){0};
+	pthread_mutex_unlock(&f->lock);
+	return records;
+}
+
 uint64_t fixture_limit_ns(struct fixture *f)
 {
 	return 60 * FR_NSEC_PER_SEC + 20 * fixture_stats(f).scan_ns;

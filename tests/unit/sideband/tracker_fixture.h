@@ -36,6 +36,9 @@ void fixture_add_features(struct fixture *f);
    tracker waits for nine times that duration. */
 uint64_t fixture_limit_ns(struct fixture *f);
 struct fr_tracker_stats fixture_stats(struct fixture *f);
+/* Returns the records that the tracker has put into the ring since the last call. The caller must free
+   them. */
+struct fr_buf fixture_take_injected(struct fixture *f);
 /* Make rounds until CONDITION is true. Fail the test after fixture_limit_ns(). */
 #define fixture_wait_until(f, condition)                                                                     \
 	do {                                                                                                 \
