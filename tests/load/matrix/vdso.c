@@ -11,8 +11,7 @@ FR_PHASE_FRAME static void frtest_vdso_loop(uint64_t end_ns)
 	struct timespec t;
 
 	do {
-		/* For CLOCK_MONOTONIC, the vDSO of some virtual machines calls a function that has no symbol.
-		 */
+		/* For CLOCK_MONOTONIC, the vDSO of some virtual machines calls a function without symbol. */
 		for (unsigned i = 0; i < 100000; i++)
 			clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
 		/* Do not call fr_phase_cpu_ns() to read this clock, because the phase must be only in this
