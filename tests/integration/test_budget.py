@@ -28,7 +28,7 @@ def median_distance(lines, cpu, from_s, to_s):
 
 
 def test_the_frequency_is_halved_and_reported(recorder, tmp_path):
-    hz = 20000
+    hz = 4000  # a slow virtual machine can make so many samples
     if int(MAX_RATE.read_text()) < hz:
         pytest.skip(f"{MAX_RATE} is below {hz}")
     # `exhausted` is a second recorder, whose event has no sampling frequency. It is tested at the same time, because each of
@@ -52,11 +52,12 @@ def test_the_frequency_is_halved_and_reported(recorder, tmp_path):
     assert f"instead of {hz} Hz" in text, text
     assert m.get("flightrec_frequency_divisor") == f["divisor"]
     assert m.get("flightrec_frequency_steps_total", direction="down") >= 1
-    assert "sampling frequency 20000 Hz to 10000 Hz" in d.log()
+    lowered = f"{hz} Hz to {hz // 2} Hz"
+    assert f"sampling frequency {lowered}" in d.log()
     at = step["monotonic_ns"] / 1e9
     shown = [sample for sample in trigger_samples(dump) if "cpu-budget" in sample.trace]
     assert len(shown) == len(steps)
-    assert abs(float(shown[0].time) - at) < 1e-6 and "20000 Hz to 10000 Hz" in shown[0].trace, shown
+    assert abs(float(shown[0].time) - at) < 1e-6 and lowered in shown[0].trace, shown
     lines = script_lines(dump, trace=False)
     before, after = median_distance(lines, last_cpu(), at - 2, at - 0.5), median_distance(lines, last_cpu(), at + 0.5, at + 2)
     print(f"from sample to sample of a CPU: {before * 1e6:.0f} µs before the step, {after * 1e6:.0f} µs after it")

@@ -15,16 +15,17 @@ from harness import (end, finish_load, load, meta, must, perf, perf_clean, progr
                      until_ran)
 
 PROFILE = ("-e", "cpu-clock", "-F", "999", "--call-graph=fp")
-SAMPLE = re.compile(r"^\s*(?P<time>\d+\.\d{9}):\s+[0-9a-f]+ (?P<sym>.*?)(?:\+0x[0-9a-f]+)? \((?P<dso>.*)\)$")
+SAMPLE = re.compile(r"^\s*(?P<comm>.*?)\s+(?P<time>\d+\.\d{9}):\s+[0-9a-f]+ (?P<sym>.*?)(?:\+0x[0-9a-f]+)? \((?P<dso>.*)\)$")
 
 
 def samples(path, pid, *perf_args):
-    """Returns, for each sample of a process, (time in ns, symbol, object) of its innermost stack frame."""
-    r = perf(*perf_args, "script", "-i", path, "--pid", str(pid), "--ns", "-G", "-F", "time,ip,sym,dso")
+    """Returns, for each sample of a process, (time in ns, symbol, object) of its innermost stack frame. Leaves out the samples
+    from before the exec of its program, when it is a copy of this Python process."""
+    r = perf(*perf_args, "script", "-i", path, "--pid", str(pid), "--ns", "-G", "-F", "comm,time,ip,sym,dso")
     assert r.code == 0, r.err
     found = [SAMPLE.match(line) for line in r.out.splitlines()]
     assert found and all(found), f"unknown lines: {[line for line, m in zip(r.out.splitlines(), found) if not m][:3]}"
-    return [(int(m["time"].replace(".", "")), m["sym"], m["dso"]) for m in found]
+    return [(int(m["time"].replace(".", "")), m["sym"], m["dso"]) for m in found if not m["comm"].startswith(("python", "pytest"))]
 
 
 def jit_load(*args):
