@@ -235,8 +235,12 @@ static int start_with_scan(struct fr_tracker *t)
 {
 	struct fr_diag d = {0};
 	int r = tracker_scan_first(t, &d);
-	bool is_unwatched = report_start(t, r, &d);
+	bool is_unwatched;
 
+	/* The machine can crash as soon as the recording begins. */
+	if (r == 0)
+		tracker_checkpoint(t, fr_monotonic_ns());
+	is_unwatched = report_start(t, r, &d);
 	tracker_compact_init(t, fr_monotonic_ns());
 	/* fr_tracker_start() has returned 1 already, so it cannot report this error. The thread goes on, and
 	   a later scan replaces the failed scan. */

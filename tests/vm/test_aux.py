@@ -159,7 +159,7 @@ def test_dumps_have_each_byte_once(boot, made):
     ours = "\n".join(f"run {name_of(mode, whom)} {whom} {event(mode, whom)}" for mode, whom in RUNS)
     theirs = "\n".join(f"perf_run {name_of(mode, whom, 'perf')} {whom} {event(mode, whom, 'intel_pt')}" for mode, whom in PERF_RUNS)
     out = boot.run(f". /share/functions\ninsmod /share/flightrec_pmu.ko || exit 1\n{ours}\n{large}\nrmmod flightrec_pmu\n"
-                   f"insmod /share/flightrec_pmu.ko name=intel_pt || exit 1\n{theirs}\ndmesg", limit=900 if FULL else 180)
+                   f"insmod /share/flightrec_pmu.ko name=intel_pt || exit 1\n{theirs}\ndmesg", limit=1800 if FULL else kernel.LIMIT)
     assert not re.search(r"WARNING:|BUG:|Oops:", out), out
     results = {name_of(*run): check_run(share, name_of(*run), run[1]) for run in RUNS}
     results["large-2-a"] = check_run(share, "large-2-a", "-a", LARGE, 1 << 20)
