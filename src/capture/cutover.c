@@ -1,24 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "capture/cutover.h"
+#include "base/crc32c.h"
 #include "perfdata/record.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Room for the records of the old capture near the cut-over time: enough for a million records a second. If a
-   record does not fit, its duplicate from the new capture is not recognized, so both records are kept. */
-#define NEAR_BYTES (768u << 10)
+/* Room for the records of the old capture near the cut-over time: enough for a million records of 1,000 bytes
+   a second. If a record does not fit, its duplicate from the new capture is not recognized, so both records
+   are kept. */
+#define NEAR_BYTES (3u << 20)
+#define LISTS 4096u
 
 struct near_record {
-	uint64_t ns;		    /* the record's time; 0: its duplicate has come */
+	uint64_t ns; /* the record's time */
+	struct near_record *next;
 	struct perf_event_header h; /* the record; its id and time are 0 */
 };
 
 struct fr_cutover {
 	uint64_t at_ns;
 	bool is_new; /* true: the records come from the new capture now */
+	/* Records of the old capture whose duplicates have not come, by their hash. Equal records are of one
+	   CPU, so they are in the order of their times. */
+	struct near_list {
+		struct near_record *first, **end;
+	} lists[LISTS];
 	size_t len;
-	_Alignas(8) uint8_t near[NEAR_BYTES]; /* struct near_record of records of the old capture */
+	_Alignas(8) uint8_t near[NEAR_BYTES];
 };
 
 struct fr_cutover *fr_cutover_new(void)
@@ -37,6 +46,8 @@ void fr_cutover_set_time(struct fr_cutover *c, uint64_t ns)
 	c->at_ns = ns;
 	c->is_new = false;
 	c->len = 0;
+	for (size_t i = 0; i < LISTS; i++)
+		c->lists[i] = (struct near_list){.end = &c->lists[i].first};
 }
 
 void fr_cutover_begin_old(struct fr_cutover *c)
@@ -73,16 +84,33 @@ static void clear_event(struct perf_event_header *h)
 		((struct fr_record_task *)h)->time = 0;
 }
 
+static struct near_list *find_list(struct fr_cutover *c, const struct perf_event_header *h)
+{
+	return &c->lists[fr_crc32c(0, h, h->size) % LISTS];
+}
+
 static void remember(struct fr_cutover *c, const struct perf_event_header *h, uint64_t ns)
 {
 	struct near_record *n = (struct near_record *)(c->near + c->len);
+	struct near_list *list;
 
-	if (sizeof(n->ns) + h->size > sizeof(c->near) - c->len)
+	if (sizeof(*n) - sizeof(*h) + h->size > sizeof(c->near) - c->len)
 		return;
 	n->ns = ns;
+	n->next = NULL;
 	memcpy(&n->h, h, h->size);
 	clear_event(&n->h);
-	c->len += sizeof(n->ns) + h->size;
+	list = find_list(c, &n->h);
+	*list->end = n;
+	list->end = &n->next;
+	c->len += sizeof(*n) - sizeof(*h) + h->size;
+}
+
+static void forget(struct near_list *list, struct near_record **n)
+{
+	if (list->end == &(*n)->next)
+		list->end = n;
+	*n = (*n)->next;
 }
 
 static uint64_t distance(uint64_t a_ns, uint64_t b_ns)
@@ -90,28 +118,38 @@ static uint64_t distance(uint64_t a_ns, uint64_t b_ns)
 	return a_ns < b_ns ? b_ns - a_ns : a_ns - b_ns;
 }
 
-/* Returns whether H is a duplicate of a record of the old capture, and marks that record: each record of the
-   old capture has at most one duplicate. If a program makes the same call again and again, there are several
-   equal records, and the one with the nearest time is of the same incident. */
+/* Returns whether H is a duplicate of a record of the old capture, and forgets that record: each record of
+   the old capture has at most one duplicate. If a program makes the same call again and again, there are
+   several equal records, and the one with the nearest time is of the same incident. */
 static bool take_duplicate(struct fr_cutover *c, const struct perf_event_header *h, uint64_t ns)
 {
 	uint8_t copy[FR_RECORD_MAX + 1] __attribute__((aligned(8)));
 	struct perf_event_header *wanted = (struct perf_event_header *)copy;
-	struct near_record *n, *nearest = NULL;
+	struct near_record **n, **nearest = NULL;
 	uint64_t nearest_ns = FR_CUTOVER_NEAR_NS + 1;
+	struct near_list *list;
 
 	memcpy(copy, h, h->size);
 	clear_event(wanted);
-	for (size_t at = 0; at < c->len; at += sizeof(n->ns) + n->h.size) {
-		n = (struct near_record *)(c->near + at);
-		if (distance(n->ns, ns) < nearest_ns && n->h.size == h->size &&
-			memcmp(&n->h, wanted, h->size) == 0) {
-			nearest = n;
-			nearest_ns = distance(n->ns, ns);
+	list = find_list(c, wanted);
+	n = &list->first;
+	while (*n) {
+		const bool equal = (*n)->h.size == h->size && memcmp(&(*n)->h, wanted, h->size) == 0;
+
+		if (equal && (*n)->ns + FR_CUTOVER_NEAR_NS < ns) {
+			forget(list, n);
+			continue;
 		}
+		if (equal && distance((*n)->ns, ns) < nearest_ns) {
+			nearest = n;
+			nearest_ns = distance((*n)->ns, ns);
+		} else if (equal && (*n)->ns > ns) {
+			break;
+		}
+		n = &(*n)->next;
 	}
 	if (nearest)
-		nearest->ns = 0;
+		forget(list, nearest);
 	return nearest;
 }
 

@@ -3,11 +3,14 @@
 #include "base/cleanup.h"
 #include "history/unpack.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
-/* A run, and some more. */
-#define END_BYTES (FR_HISTORY_RUN_MAX + 4096u)
+/* A run, and some more. If the previous instance was killed in a take-over, the records of
+   FR_CUTOVER_WAIT_NS, too: of more than a million records a second. */
+#define END_BYTES (512u << 10)
+static_assert(END_BYTES > FR_HISTORY_RUN_MAX, "a run fits");
 /* The newest run can be in the newest frame that has samples, or partly in the frame before it. */
 #define FRAMES 2u
 

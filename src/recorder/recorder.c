@@ -24,9 +24,6 @@
    slow other tasks down. */
 #define RECORDER_NICE (-10)
 
-/* A program takes some microseconds for a record; an interrupt can run meanwhile. */
-#define TAKE_OVER_WAIT_US 1000
-
 struct fr_recorder {
 	struct fr_recorder_config config;
 	int wake_fd, all_tasks_ended_fd;
@@ -459,7 +456,7 @@ static int begin_take_over(struct fr_recorder *r, void *ctx)
 	fr_capture_begin(r->config.capture, *ret_ns);
 	/* Wait until the old programs have put their records from before the cut-over into the rings. A
 	   duplicate is only recognized if the old record is read first. */
-	usleep(TAKE_OVER_WAIT_US);
+	usleep(FR_CUTOVER_NEAR_NS / FR_NSEC_PER_USEC);
 	run_round(r, *ret_ns);
 	return 0;
 }

@@ -720,7 +720,7 @@ def test_a_kill_in_the_take_over(instance, service_manager, state_dir, tmp_path)
     instances have made a record of each call there. The next instance takes one of them."""
     trap = tmp_path / "trap"
     args = ("-e", "raw_syscalls:sys_enter/capture=bpf/", *COUNTED[2:-2], "-m", "128M", "-M", "256M")
-    # TAKE_OVER_WAIT_US of src/recorder/recorder.c
+    # FR_CUTOVER_NEAR_NS of src/capture/cutover.h
     env = {"LD_PRELOAD": str(program("frtest-slowproc.so")), "FRTEST_KILL": str(trap), "FRTEST_KILL_USLEEP": "1000"}
     trap.touch()
     d = instance(*args)

@@ -8,11 +8,16 @@
 #include "capture/cutover.h"
 #include "perfdata/record.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define HITS 4000
+#define HIT_NS 2000ULL /* from one hit to the next */
 #define CUT_NS 10000000ULL
+/* Hits before this time and after the last hit are far from the cut-over time. */
+#define FIRST_NS (CUT_NS - FR_CUTOVER_WAIT_NS - FR_CUTOVER_NEAR_NS)
+static_assert(HITS * HIT_NS >= 2 * (CUT_NS - FIRST_NS), "as many hits after it");
 
 struct record {
 	struct fr_sample s;
@@ -43,7 +48,7 @@ static void check(unsigned seed, uint64_t old_late_ns, uint64_t new_late_ns, boo
 	for (int pass = 0; pass < 2; pass++) {
 		srandom(seed);
 		for (uint64_t i = 0; i < HITS; i++) {
-			uint64_t hit = CUT_NS - 1000000 + i * 500 + (uint64_t)random() % 500;
+			uint64_t hit = FIRST_NS + i * HIT_NS + (uint64_t)random() % HIT_NS;
 			uint64_t late[2] = {(uint64_t)random(), (uint64_t)random()};
 			uint64_t max_ns = pass ? new_late_ns : old_late_ns;
 			struct record r = make(same_payload ? i / 4 : i,
@@ -67,10 +72,10 @@ TEST(each_once)
 {
 	for (unsigned seed = 1; seed < 200; seed++) {
 		check(seed, 0, 0, false);
-		check(seed, 400, 0, false);
-		check(seed, 0, 400, false);
-		check(seed, 20000, 20000, false);
-		check(seed, 300, 300, true);
+		check(seed, HIT_NS - 100, 0, false);
+		check(seed, 0, HIT_NS - 100, false);
+		check(seed, FR_CUTOVER_NEAR_NS, FR_CUTOVER_NEAR_NS, false);
+		check(seed, HIT_NS / 2, HIT_NS / 2, true);
 	}
 }
 
@@ -85,9 +90,9 @@ static void check_row(uint64_t shift_ns, uint64_t old_late_ns, uint64_t new_late
 	fr_cutover_set_time(c, CUT_NS);
 	for (int pass = 0; pass < 2; pass++) {
 		for (uint64_t i = 0; i < HITS; i++) {
-			struct record r = make(1,
-				CUT_NS - 1000000 + i * 600 + shift_ns + (pass ? new_late_ns : old_late_ns),
-				(uint64_t)pass + 1);
+			struct record r =
+				make(1, FIRST_NS + i * HIT_NS + shift_ns + (pass ? new_late_ns : old_late_ns),
+					(uint64_t)pass + 1);
 
 			kept += fr_cutover_keeps(c, &r.s.header);
 		}
@@ -99,10 +104,10 @@ static void check_row(uint64_t shift_ns, uint64_t old_late_ns, uint64_t new_late
 
 TEST(each_of_a_row_of_equal_records_once)
 {
-	for (uint64_t shift_ns = 0; shift_ns < 600; shift_ns += 10) {
+	for (uint64_t shift_ns = 0; shift_ns < HIT_NS; shift_ns += 20) {
 		check_row(shift_ns, 0, 0);
-		check_row(shift_ns, 0, 230);
-		check_row(shift_ns, 230, 0);
+		check_row(shift_ns, 0, HIT_NS / 3);
+		check_row(shift_ns, HIT_NS / 3, 0);
 	}
 }
 
