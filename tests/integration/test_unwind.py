@@ -124,7 +124,8 @@ end = time.monotonic() + float(sys.argv[1])
 while time.monotonic() < end:
     round()
 open(sys.argv[2], "w").write(str(time.monotonic_ns()))
-round()
+for i in range(4):
+    round()
 """
 
 

@@ -54,8 +54,10 @@ run() { # NAME WHOM OPTIONS…
 perf_run() { # NAME WHOM OPTIONS…
     to=/share/$1
     load $1 sh -c 'kill -USR2 $(cat /tmp/perf.pid); sleep 0.15'; shift; set_target "$@"
-    shift; perf record -S $target -m,16 -o $to/perf.data "$@" >>$to/log 2>&1 & recorder=$!
-    echo $recorder >/tmp/perf.pid; sleep 2.5
+    rm -f /tmp/ctl /tmp/ack; mkfifo /tmp/ctl /tmp/ack
+    shift; perf record -S $target -m,16 -o $to/perf.data --control fifo:/tmp/ctl,/tmp/ack "$@" >>$to/log 2>&1 & recorder=$!
+    echo $recorder >/tmp/perf.pid
+    echo ping >/tmp/ctl; read answer </tmp/ack
     touch /tmp/pid.go; wait $load; kill -INT $recorder 2>/dev/null; wait $recorder; true
 }
 """
