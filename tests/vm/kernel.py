@@ -165,6 +165,15 @@ def make_initramfs(kernel, to, programs, modules):
     shutil.rmtree(root)
 
 
+def receive_prompt(monitor):
+    """Receives what QEMU's monitor says, up to its prompt."""
+    said = b""
+    while not said.endswith(b"(qemu) "):
+        piece = monitor.recv(4096)
+        assert piece, said
+        said += piece
+
+
 class MiniVM:
     """A VM that can be started several times. SHARE is a directory of the host, /share in the VM. MODULES are loaded at each boot.
     APPEND is added to the command line of the kernel. If MEMORY_FILE is given, it holds the memory of the VM, which then survives a
@@ -199,11 +208,10 @@ class MiniVM:
         """Gives a command to QEMU's monitor, for example system_reset."""
         with socket.socket(socket.AF_UNIX) as s:
             s.connect(str(self.monitor_path))
-            s.settimeout(10)
-            s.recv(4096)
+            s.settimeout(LIMIT)
+            receive_prompt(s)
             s.sendall(command.encode() + b"\n")
-            time.sleep(0.1)
-            s.recv(4096)
+            receive_prompt(s)  # QEMU does not run a command whose sender has gone
 
     def wait_for(self, done, what, limit=LIMIT):
         end = time.monotonic() + limit
