@@ -3,8 +3,8 @@
 
 /*
  * The recorder thread moves the records of the kernel rings into the ring in user space. The thread waits
- * only in epoll_wait(), and for 300 µs at a cut-over (fr_recorder_switch()), and for 1 ms more after a
- * restart. It never logs, and allocates no memory for a sample.
+ * only in epoll_wait(), for FR_CUTOVER_WAIT_NS at a cut-over (fr_recorder_switch()), and after a restart for
+ * FR_CUTOVER_NEAR_NS more. It never logs, and allocates no memory for a sample.
  */
 
 #include "base/clock.h"
@@ -53,7 +53,7 @@ int fr_recorder_switch(struct fr_recorder *r, struct fr_capture *to, struct fr_d
 /* Cuts over from the adopted rings of the recorder's capture (capture/adopt.h) to the BPF rings of its own
    enabled events. Records from before the cut-over time come from the adopted rings, and later ones from the
    own rings; if both have a record of the same incident, one of them is kept. Then drops the adopted rings,
-   and adds to LOST as fr_capture_end_adopted() does. Sets *RET_NS to the cut-over time. Blocks for about 10
+   and adds to LOST as fr_capture_end_adopted() does. Sets *RET_NS to the cut-over time. Blocks for about 15
    ms. Any thread except the recorder's is allowed to call this function. Returns 0; or a negative errno, with
    a message in D. */
 int fr_recorder_take_over(
