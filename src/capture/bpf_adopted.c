@@ -208,21 +208,25 @@ static void set_deinit(struct set *s, int epoll_fd)
 }
 
 /* The previous instance was killed between two of its sets, before it could take the records near the time
-   of S from both. It can have taken some of the older set. */
-static int add_cutover(const struct fr_bpf_adopted *a, struct set *older, struct set *s)
+   of S from both. It can have taken some of the older set: NEWEST has the newest records of the history. */
+static int add_cutover(const struct fr_buf *newest, struct set *older, struct set *s)
 {
+	struct fr_record_iter it = fr_record_iter(newest->data, newest->len);
+	const struct perf_event_header *h;
+
 	s->begin = fr_cutover_new();
 	if (!s->begin)
 		return -ENOMEM;
 	older->end = s->begin;
 	fr_cutover_set_time(s->begin, s->shared->from_ns);
-	for (size_t i = 0; i < a->newest.n; i++)
-		(void)fr_cutover_keeps(s->begin, a->newest.records[i]);
+	while ((h = fr_record_next(&it)))
+		(void)fr_cutover_keeps(s->begin, h);
 	return 0;
 }
 
 /* Adopts the set F, if its samples have begun to count. If they have, the set before it ends. */
-static int adopt_set(struct fr_bpf_adopted *a, const struct fr_bpf_fds *f, struct fr_diag *d)
+static int adopt_set(
+	struct fr_bpf_adopted *a, const struct fr_buf *newest, const struct fr_bpf_fds *f, struct fr_diag *d)
 {
 	struct set *s = &a->sets[a->n];
 	struct fr_bpf_shared *shared = NULL;
@@ -237,7 +241,7 @@ static int adopt_set(struct fr_bpf_adopted *a, const struct fr_bpf_fds *f, struc
 	if (r == 0 && shared->from_ns)
 		r = adopt_rings(a, s, f, d);
 	if (r == 0 && shared->from_ns && a->n)
-		r = add_cutover(a, &a->sets[a->n - 1], s);
+		r = add_cutover(newest, &a->sets[a->n - 1], s);
 	if (r < 0 || !shared->from_ns) {
 		set_deinit(s, a->epoll_fd);
 		return r;
@@ -255,7 +259,7 @@ static int adopt_sets(struct fr_bpf_adopted *a, const struct fr_adoption *adopti
 	if (!a->sets)
 		return -ENOMEM;
 	for (size_t i = 0; r == 0 && i < adoption->n; i++) {
-		r = adopt_set(a, &adoption->sets[i], d);
+		r = adopt_set(a, adoption->newest, &adoption->sets[i], d);
 		guards += adoption->sets[i].of[FR_BPF_FD_GUARD].n;
 	}
 	if (r < 0 || a->n == 0)
