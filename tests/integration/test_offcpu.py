@@ -160,11 +160,12 @@ def test_only_the_recorded_processes(recorder):
 
 def test_a_command(recorder):
     """The recording of a command begins with its exec, and ends with the command."""
-    d = recorder("-e", "offcpu", command=("sh", "-c", "sleep 0.05; sleep 0.06"), armed=False)
+    d = recorder("-e", "offcpu", command=("sh", "-c", "for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.05; done"), armed=False)
     assert d.wait() == 0
     found, _ = samples_of(d.directory / "perf.data")
-    blocked = sorted(round(ms(s, "blocked")) for s in found if s.comm == "sleep" and ms(s, "blocked") > 45)
-    assert len(blocked) == 2 and 50 <= blocked[0] <= 55 and 60 <= blocked[1] <= 65, blocked
+    blocked = [round(ms(s, "blocked")) for s in found if s.comm == "sleep" and ms(s, "blocked") > 45]
+    # The kernel can hide one of the switches (see SEEN).
+    assert 9 <= len(blocked) <= 10 and min(blocked) >= 50 and sorted(blocked)[5] <= 55, blocked
 
 
 def test_a_reload_records_each_sleep_once(recorder, tmp_path):
