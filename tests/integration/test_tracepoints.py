@@ -145,7 +145,8 @@ def test_call_chain(recorder, tmp_path):
         head, *lines = block.strip().splitlines() or [""]
         # With two recorders, perf's address is in the function that calls both of them.
         frames = [f.split()[0] for f in lines if "__traceiter_" not in f]
-        chains.setdefault(head.split(":")[0].strip(), Counter())[tuple(frames)] += 1
+        # It also takes one of the 127 frames, which a frame pointer that points to itself fills.
+        chains.setdefault(head.split(":")[0].strip(), Counter())[tuple(frames[:100])] += 1
     for n, name in enumerate(names):
         assert chains[f"perf-{n}"] == chains[f"bpf-{n}"], name
 
