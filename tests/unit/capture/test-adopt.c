@@ -19,9 +19,11 @@
 
 #define PERIOD_NS FR_NSEC_PER_MSEC
 #define SPEC "cpu-clock/period=1000000,call-graph=unwind/"
-#define TIMES_MAX 4096
+/* Room for a minute: with sanitizers on a busy machine, the start of the unwinder takes seconds. */
+#define RING_BYTES (16u << 20)
+#define TIMES_MAX (1u << 16)
+#define KEPT_BYTES RING_BYTES
 #define IDS_MAX 8
-#define KEPT_BYTES (1u << 20)
 
 /* The samples of this CPU that a process has drained. */
 struct drained {
@@ -242,7 +244,7 @@ static void continue_after_a_kill(bool rewind)
 	const struct fr_buf none = {0};
 	uint64_t lost[_FR_LOSS_MAX] = {0};
 	struct fr_bpf_fds fds;
-	struct previous *p = kill_previous(1u << 20, cpu, &fds);
+	struct previous *p = kill_previous(RING_BYTES, cpu, &fds);
 	const struct fr_buf newest = {.data = p->drained.records, .len = p->drained.len};
 	struct drained *d = new_drained(p);
 	struct fr_capture *c;
