@@ -21,8 +21,8 @@ struct near_record {
 struct fr_cutover {
 	uint64_t at_ns;
 	bool is_new; /* true: the records come from the new capture now */
-	/* Records of the old capture whose duplicates have not come, by their hash. Equal records are of one
-	   CPU, so they are in the order of their times. */
+	/* Records of the old capture whose duplicates have not come, by their hash. Equal records come from
+	   one kernel ring, so they are in the order of their times. */
 	struct near_list {
 		struct near_record *first, **end;
 	} lists[LISTS];
