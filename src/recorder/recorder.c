@@ -149,6 +149,24 @@ static struct fr_capture_ops drain_ops(struct fr_recorder *r)
 	};
 }
 
+static void drain_overwrite(struct fr_recorder *r)
+{
+	const struct fr_capture_ops ops = drain_ops(r);
+
+	if (fr_capture_has_overwrite(r->config.capture))
+		fr_capture_drain_overwrite(r->config.capture, &ops);
+}
+
+/* Ends the cut-over, if there is one. The overwritable rings may have records near the cut-over time, for
+   which the cut-over has to decide, so they are drained once before. */
+static void end_cutover(struct fr_recorder *r)
+{
+	if (!r->cutover)
+		return;
+	drain_overwrite(r);
+	r->cutover = fr_cutover_free(r->cutover);
+}
+
 /* Runs a round. BEGIN_NS is a time at or before the start of the round. */
 static void run_round(struct fr_recorder *r, uint64_t begin_ns)
 {
@@ -166,9 +184,9 @@ static void run_round(struct fr_recorder *r, uint64_t begin_ns)
 		r->sideband_lost = lost;
 		fr_tracker_request_scan(r->config.tracker);
 	}
-	/* When no kernel ring can have records near the cut-over time any more, the cut-over has ended. */
-	if (r->cutover && since_ns > r->cutover_ns + FR_CUTOVER_NEAR_NS)
-		r->cutover = fr_cutover_free(r->cutover);
+	/* From now on, no kernel ring gets records near the cut-over time. */
+	if (since_ns > r->cutover_ns + FR_CUTOVER_NEAR_NS)
+		end_cutover(r);
 	atomic_store_explicit(&r->last_round_ns, fr_monotonic_ns(), memory_order_relaxed);
 }
 
@@ -380,10 +398,7 @@ static int request(struct fr_recorder *r, int (*work)(struct fr_recorder *r, voi
    rings, seals the open chunk (compresses it into a frame), and makes the snapshot. */
 static int take_snapshot(struct fr_recorder *r, void *ctx)
 {
-	const struct fr_capture_ops ops = drain_ops(r);
-
-	if (fr_capture_has_overwrite(r->config.capture))
-		fr_capture_drain_overwrite(r->config.capture, &ops);
+	drain_overwrite(r);
 	(void)fr_history_seal(r->config.history);
 	return fr_history_snapshot(r->config.history, ctx);
 }
@@ -405,10 +420,9 @@ struct switching {
    older than its start, and IN_FLIGHT_NS is larger than FR_CUTOVER_NEAR_NS. */
 static int switch_capture(struct fr_recorder *r, void *ctx)
 {
-	const struct fr_capture_ops ops = drain_ops(r);
 	const struct switching *s = ctx;
 
-	fr_cutover_free(r->cutover);
+	end_cutover(r);
 	r->cutover = s->cutover;
 	/* Wait, so that the cut-over time is not near the previous round. If the previous round took
 	   records near the cut-over time, the cut-over would not know these records, and would keep
@@ -419,8 +433,7 @@ static int switch_capture(struct fr_recorder *r, void *ctx)
 	/* If the recorder is killed now, the next instance knows which capture has which samples. */
 	fr_capture_begin(s->to, r->cutover_ns);
 	fr_capture_disable(r->config.capture);
-	if (fr_capture_has_overwrite(r->config.capture))
-		fr_capture_drain_overwrite(r->config.capture, &ops);
+	drain_overwrite(r);
 	run_round(r, r->cutover_ns);
 	fr_cutover_begin_new(r->cutover);
 	r->config.capture = s->to;
