@@ -25,7 +25,8 @@ char LICENSE[] SEC("license") = "GPL";
 #define STEP 2477u	 /* between these slots; odd */
 #define WAKE_BYTES 4096u /* try_to_wake_up() is shorter */
 #define CPUS 8192u
-#define TOGETHER_NS 100000u
+#define TOGETHER_NS 1000000u /* the largest time between two programs for one switch */
+#define EARLY_NS 100000u     /* the largest time from a waking to the sched_switch that it comes before */
 
 /* Bits of task_struct.__state, and of the preempt count. */
 #define SLEEPS_INTERRUPTIBLE 0x1
@@ -319,7 +320,7 @@ static __always_inline void fill_sleep(struct fr_sleep_raw *raw, const struct fr
 	if (raw->state[0] == 'R')
 		return;
 	/* A waker can come while the task is about to leave the CPU, with interrupts disabled. */
-	if (waking_ns < out_ns && (!s->woken_early || waking_ns + TOGETHER_NS < out_ns)) {
+	if (waking_ns < out_ns && (!s->woken_early || waking_ns + EARLY_NS < out_ns)) {
 		raw->waker_context = FR_WAKER_UNKNOWN;
 		return;
 	}
