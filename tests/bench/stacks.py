@@ -4,6 +4,7 @@ by perf record), and by the tables of flightrecd. Measures the median time that 
 One program runs at a time, on an otherwise idle machine."""
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import measure  # imported first, because it adds the folder of harness.py to sys.path
@@ -14,6 +15,7 @@ import programs
 
 HZ = 499
 SETTLE_S = 3  # until the recorder has made the tables of a program
+RING_S = 12   # the first samples of a frame compress worst, and a dump ends a frame
 QUICK = ("python3", "sort", "redis", "short processes")
 SHORT_COMMS = {"sh", "head", "sort", "gzip", "wc"}  # of the program "short processes"
 
@@ -48,32 +50,42 @@ def in_ring(daemon):
     return ring["used"], ring["samples"]
 
 
-def by_tables(work, args, program, seconds, how="unwind"):
-    options = ("-e", "cpu-clock", "-F", HZ, "--call-graph", how, "--no-compression", "-m", "8M")
-    with measure.recording(measure.Flightrec, work, args, *options) as recorder:
+def in_rings(recorders):
+    return {how: in_ring(recorder.daemon) for how, recorder in recorders.items()}
+
+
+def by_flightrecd(work, args, program, seconds):
+    """Returns {call graph: figures}. The recorders run at the same time, because the size of a sample depends on what the machine
+    does: it is compared with the same samples in both rings."""
+    with ExitStack() as stack:
+        recorders = {how: stack.enter_context(measure.recording(
+            measure.Flightrec, work, args, "-F", HZ, "-e", "cpu-clock", "--call-graph", how, "--no-compression", "-m", "8M"))
+            for how in ("fp", "unwind")}
         time.sleep(SETTLE_S)
-        used, samples = in_ring(recorder.daemon)
+        before = in_rings(recorders)
         begin = time.monotonic_ns()
         with program_runs.statistics_enabled():
-            runs = program_runs.Runs(recorder.pid)
+            runs = program_runs.Runs(recorders["unwind"].pid)
             time.sleep(seconds)
             run_ns = runs.end()
-        path = recorder.daemon.dump_by_control()
-        result = figures(path, program, begin)
-        more_used, more_samples = in_ring(recorder.daemon)
-        result["ring_bytes"] = (more_used - used) / (more_samples - samples) if more_samples > samples else None
-        result["run_ns"] = run_ns
-        recorder.stop()
-    return result
+        paths = {how: recorder.daemon.dump_by_control() for how, recorder in recorders.items()}
+        after = in_rings(recorders)
+        for recorder in recorders.values():
+            recorder.stop()
+        result = {}
+        for how, path in paths.items():
+            used, samples = (now - then for now, then in zip(after[how], before[how]))
+            result[how] = {**figures(path, program, begin), "ring_bytes": used / samples if samples > 0 else None}
+        return {**result, "unwind": {**result["unwind"], "run_ns": run_ns}}
 
 
 def one(work, args, place, name, seconds):
-    """Returns {way: figures} of the program NAME, or None if it is not installed. Each way has a run of the program of its own."""
+    """Returns {way: figures} of the program NAME, or None if it is not installed. The ways of perf have a run of the program of
+    their own."""
     print(name, file=sys.stderr, flush=True)
     ways = {"perf fp": lambda program, directory: by_perf(directory, program, seconds, "fp"),
             "perf dwarf": lambda program, directory: by_perf(directory, program, seconds, "dwarf"),
-            "flightrecd fp": lambda program, directory: by_tables(work, args, program, seconds, "fp"),
-            "flightrecd unwind": lambda program, directory: by_tables(work, args, program, seconds)}
+            "flightrecd": lambda program, directory: by_flightrecd(work, args, program, max(seconds, RING_S))}
     result = {}
     for way, measure_it in ways.items():
         try:
@@ -86,7 +98,7 @@ def one(work, args, place, name, seconds):
                 result[way] = measure_it(program, directory)
         finally:
             program.end()
-    return result
+    return result | {f"flightrecd {how}": r for how, r in result.pop("flightrecd").items()}
 
 
 def bench(work, args, names=None):
@@ -96,14 +108,23 @@ def bench(work, args, names=None):
         return {name: one(work, args, place, name, max(2, args.seconds)) for name in names}
 
 
-def worst(result):
-    """Returns the largest share of broken stacks by tables, of all programs that run for long."""
-    shares = [r["flightrecd unwind"]["broken_percent"] for name, r in result["stacks"].items() if r and name != "short processes"]
+def long_running(result):
+    return (r for name, r in result["stacks"].items() if r and name != "short processes")
+
+
+def worst_broken(result):
+    shares = (r["flightrecd unwind"]["broken_percent"] for r in long_running(result))
     return max((s for s in shares if s is not None), default=None)
 
 
+def worst_ring_bytes(result):
+    sizes = ((r["flightrecd unwind"]["ring_bytes"], r["flightrecd fp"]["ring_bytes"]) for r in long_running(result))
+    return max((unwind / fp for unwind, fp in sizes if unwind and fp), default=None)
+
+
 TARGETS = [  # what is measured, limit, whether the limit is an upper limit, function that takes the value from the result
-    ("broken user stacks by tables, worst program, %", 1, True, worst),
+    ("broken user stacks by tables, worst program, %", 1, True, worst_broken),
+    ("ring bytes a sample, by tables / by frame pointers, worst program", 1.3, True, worst_ring_bytes),
 ]
 COLUMNS = [("broken_percent", "broken", "{:.1f} %"), ("median_depth", "depth", "{:.0f}"), ("file_bytes", "file B", "{:,.0f}"),
            ("ring_bytes", "ring B", "{:,.0f}")]
