@@ -57,7 +57,7 @@ perf_run() { # NAME WHOM OPTIONS…
     rm -f /tmp/ctl /tmp/ack; mkfifo /tmp/ctl /tmp/ack
     shift; perf record -S $target -m,16 -o $to/perf.data --control fifo:/tmp/ctl,/tmp/ack "$@" >>$to/log 2>&1 & recorder=$!
     echo $recorder >/tmp/perf.pid
-    echo ping >/tmp/ctl; read answer </tmp/ack
+    timeout 60 sh -c "echo ping >/tmp/ctl; read answer </tmp/ack" || echo "perf does not answer" >>$to/log
     touch /tmp/pid.go; wait $load; kill -INT $recorder 2>/dev/null; wait $recorder; true
 }
 """
