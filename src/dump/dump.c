@@ -350,7 +350,8 @@ int fr_dump_write(struct fr_snapshot *snapshot, const struct fr_dump_params *par
 	fr_thread_assert_may_wait();
 	/* Leave out the samples that are older than the low watermark, because the processes of their time
 	   are unknown. Only overwritable kernel rings deliver such samples: the recorder reads these rings
-	   only for a dump, so their samples can be older than the low watermarks of all frames. */
+	   only for a dump and at a cut-over, so their samples can be older than the low watermarks of all
+	   frames. */
 	exact.from_ns = FR_MAX(params->from_ns, fr_snapshot_low_watermark(snapshot));
 	fr_frames_plan(x.snapshot, x.params, &x.plan);
 	x.plan.bytes += fr_dump_aux_bytes(params->aux);

@@ -88,18 +88,28 @@ def test_events_and_buffers_change_under_load(configured):
     exact(sequence(d.finish(), counted))
 
 
-@pytest.mark.parametrize("term", ("capture=bpf", "overwrite"))
-def test_numbered_events(configured, term):
+def check_numbers_across_reloads(configured, term, pause_us, buffers, wait):
     """The events of both captures are recorded during a cut-over. With so many reloads, some cut-over times are between the two
-    records of one number. An overwritable kernel ring here has room for all records until the next reload or dump."""
-    keys = dict(COUNTED, Events=f"raw_syscalls:sys_enter/{term}/", RingSize="64M", KernelBuffer="32M")
-    d = configured.start(**keys)
-    counting = start_load("count", "-t", 3600, "-c", last_cpu(), "-p", 5000)
+    records of one number."""
+    keys = dict(COUNTED, Events=f"raw_syscalls:sys_enter/{term}/", RingSize="64M")
+    d = configured.start(**dict(keys, KernelBuffer=buffers[1]))
+    counting = start_load("count", "-t", 3600, "-c", last_cpu(), "-p", pause_us)
+    wait(d)
     for i in range(20):
         time.sleep(random.uniform(0.05, 0.2))
-        configured.must_reload("records raw_syscalls:sys_enter", **dict(keys, KernelBuffer="16M" if i % 2 == 0 else "32M"))
+        configured.must_reload("records raw_syscalls:sys_enter", **dict(keys, KernelBuffer=buffers[i % 2]))
     counted = finish_load(counting, stop=True)
     assert_whole(d, d.dump_by_control(), counted)
+
+
+def test_numbered_events_of_bpf_programs(configured):
+    check_numbers_across_reloads(configured, "capture=bpf", 500, ("8M", "16M"),
+                                 lambda d: until("numbers", lambda: d.status()["ring"]["samples"] > 1000))
+
+
+def test_numbered_events_of_overwritable_rings(configured):
+    """The kernel rings have room for all numbers until the next reload or dump. Before that, the ring has none of them."""
+    check_numbers_across_reloads(configured, "overwrite", 5000, ("16M", "32M"), lambda d: time.sleep(0.2))
 
 
 def test_a_dump_has_the_events_before_and_after_a_reload(configured):
