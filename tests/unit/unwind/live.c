@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define CPUS_MAX 64
-#define RING_BYTES (8u << 20)
+#define RING_BYTES (32u << 20) /* enough for the time in which a test waits and does not read */
 #define RING_ID 7
 
 struct ring {
@@ -125,7 +125,7 @@ static void drain(struct live *l, const struct ring *r)
 void live_round(struct live *l)
 {
 	/* A record gets its time shortly before it is in the ring. */
-	const uint64_t since_ns = fr_monotonic_ns(), until_ns = since_ns + 10 * FR_NSEC_PER_SEC;
+	const uint64_t since_ns = fr_monotonic_ns(), until_ns = since_ns + 60 * FR_NSEC_PER_SEC;
 
 	usleep(2000);
 	for (int i = 0; i < l->n; i++)
