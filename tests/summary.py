@@ -7,13 +7,16 @@ Usage: summary.py DIRECTORY SKIPS. DIRECTORY has JUnit files (*.xml, of ctest an
 as one failure. SKIPS lists the tests that may be skipped. As root, any other skipped test fails the suite.
 """
 import os
+import re
 import sys
 import xml.etree.ElementTree as ET
 from collections import namedtuple
 from pathlib import Path
 
 SLOWEST = 20
-Case = namedtuple("Case", "name outcome seconds")
+REASON = re.compile(r"\[  ERROR|error:|[Ss]anitizer:|runtime error|Segmentation|Assertion|^E  ")
+REASON_LINES = 12
+Case = namedtuple("Case", "name outcome seconds reason", defaults=("",))
 
 
 def from_junit(path):
@@ -25,7 +28,8 @@ def from_junit(path):
             outcome = "skipped"
         elif case.find("failure") is not None or case.find("error") is not None:
             outcome = "failed"
-        yield Case(f"{path.stem}: {name}", outcome, float(case.get("time") or 0))
+        output = "\n".join(text for e in case for text in (e.get("message"), e.text) if text) if outcome == "failed" else ""
+        yield Case(f"{path.stem}: {name}", outcome, float(case.get("time") or 0), output)
 
 
 def from_lines(path):
@@ -41,6 +45,12 @@ def read(path):
         return list(from_junit(path) if path.suffix == ".xml" else from_lines(path))
     except (OSError, ValueError, ET.ParseError) as e:
         return [Case(f"{path.stem}: its runner did not end ({e})", "failed", 0)]
+
+
+def reason(output):
+    """Returns the lines of the output of a failed test that say why, or its last lines."""
+    lines = [line for line in output.splitlines() if line.strip()]
+    return ([line for line in lines if REASON.search(line)] or lines[-REASON_LINES:])[:REASON_LINES]
 
 
 def read_known_skips(path):
@@ -59,6 +69,8 @@ def main(directory, skips):
     for case in cases:
         if case.outcome == "failed":
             print(f"failed: {case.name}")
+            for line in reason(case.reason):
+                print(f"    {line}")
     unknown = [c for c in cases if c.outcome == "skipped" and c.name.split(": ", 1)[1].partition("[")[0] not in known]
     for case in unknown:
         print(f"skipped, and not listed in {skips}: {case.name}")
