@@ -123,6 +123,8 @@ static const char *find_obstacle(
 		return "it has the term overwrite";
 	if (a->freq || a->sample_period != 1)
 		return "it has a frequency or a period";
+	if (a->sample_type & PERF_SAMPLE_PERIOD)
+		return "its samples have a weight, or those of sched:sched_stat_* in the same recording";
 	if (a->exclude_user || a->exclude_kernel || a->exclude_hv || a->exclude_idle)
 		return "it has modifiers";
 	if (a->sample_type & ~(uint64_t)SAMPLE_TYPES)

@@ -52,9 +52,18 @@ static bool counts_every_event(const struct perf_event_attr *a)
 		       (a->config == PERF_COUNT_SW_BPF_OUTPUT || a->config == PERF_COUNT_SW_DUMMY));
 }
 
-static void set_rate(
-	struct perf_event_attr *a, const struct fr_term_values *v, const struct fr_event_defaults *defaults)
+/* The tracepoints whose events have a weight: a time in nanoseconds (__perf_count() in
+   include/trace/events/sched.h). Without PERF_SAMPLE_PERIOD, the kernel writes the sample of one event again
+   for each nanosecond, until it throttles the event (perf_swevent_event() in kernel/events/core.c). */
+static bool has_weight(const struct fr_event *e)
 {
+	return e->tracepoint && !strncmp(e->tracepoint, "sched:sched_stat_", strlen("sched:sched_stat_"));
+}
+
+static void set_rate(
+	struct fr_event *e, const struct fr_term_values *v, const struct fr_event_defaults *defaults)
+{
+	struct perf_event_attr *a = &e->attr;
 	uint64_t period = v->period, freq = v->period ? 0 : v->freq;
 
 	if (!period && !freq)
@@ -64,10 +73,11 @@ static void set_rate(
 	if (freq) {
 		a->freq = 1;
 		a->sample_freq = freq;
-		a->sample_type |= PERF_SAMPLE_PERIOD;
 	} else {
 		a->sample_period = period;
 	}
+	if (freq || has_weight(e))
+		a->sample_type |= PERF_SAMPLE_PERIOD;
 }
 
 /* Each sample of a clock is an interrupt of a timer. Too many interrupts leave no time to stop the recording,
@@ -150,7 +160,7 @@ int fr_event_attr_finish(struct fr_event *e, const struct fr_term_values *v,
 	if (e->capture && a->type != PERF_TYPE_TRACEPOINT)
 		return fr_fail(d, -EINVAL, "leave the term out",
 			"it is not a tracepoint, so it has no term capture");
-	set_rate(a, v, defaults);
+	set_rate(e, v, defaults);
 	r = check_clock(a, v, defaults, d);
 	if (r < 0)
 		return r;
@@ -240,6 +250,24 @@ void fr_event_sideband_attr(struct perf_event_attr *ret)
 	fr_closep(&fd);
 }
 
+static bool is_switch(const struct fr_event *e)
+{
+	return e->tracepoint && !strcmp(e->tracepoint, "sched:sched_switch");
+}
+
+/* perf inject -s writes the data of a sched_switch into samples of sched_stat_*, and damages its memory if
+   the two have different fields. So sched_switch has a period, too, if one of the others is in the list. */
+static void share_fields(const struct fr_event_list *list)
+{
+	bool weight = false;
+
+	for (size_t i = 0; i < list->n; i++)
+		weight |= has_weight(&list->items[i]);
+	for (size_t i = 0; weight && i < list->n; i++)
+		if (is_switch(&list->items[i]) && list->items[i].attr.sample_period == 1)
+			list->items[i].attr.sample_type |= PERF_SAMPLE_PERIOD;
+}
+
 int fr_event_list_add(struct fr_event_list *list, struct fr_event *e)
 {
 	struct fr_event *items;
@@ -252,6 +280,8 @@ int fr_event_list_add(struct fr_event_list *list, struct fr_event *e)
 	list->items = items;
 	list->items[list->n++] = *e;
 	*e = (struct fr_event){0};
+	if (has_weight(&list->items[list->n - 1]) || is_switch(&list->items[list->n - 1]))
+		share_fields(list);
 	return 0;
 }
 

@@ -38,6 +38,7 @@ static const struct {
 	{"pmu/intel_pt/format/cyc", "config:1"},
 	{"pmu/power/events/energy-pkg", "event=0x02"},
 	{"tracing/events/sched/sched_switch/id", "310"},
+	{"tracing/events/sched/sched_stat_runtime/id", "311"},
 	{"tracing/events/sched/sched_wakeup/id", "311"},
 	{"tracing/events/sched/sched_process_fork/id", "312"},
 	{"tracing/events/raw_syscalls/sys_enter/id", "443"},
@@ -196,6 +197,8 @@ TEST(rates_follow_terms_then_defaults)
 		{"sched:sched_switch", {.period = 1000}, false, 1},
 		{"sched:sched_switch/freq=5/", {0}, true, 5},
 		{"sched:sched_switch/period=5/", {0}, false, 5},
+		{"sched:sched_stat_runtime", {0}, false, 1},
+		{"sched:sched_stat_runtime/period=5/", {0}, false, 5},
 		{"bpf-output", {.frequency_hz = 49}, false, 1},
 	};
 
@@ -204,8 +207,27 @@ TEST(rates_follow_terms_then_defaults)
 
 		assert_int_equal(a->freq, cases[i].freq);
 		assert_int_equal(a->sample_period, cases[i].value);
-		assert_int_equal(!!(a->sample_type & PERF_SAMPLE_PERIOD), cases[i].freq);
+		assert_int_equal(!!(a->sample_type & PERF_SAMPLE_PERIOD),
+			cases[i].freq || strstr(cases[i].spec, "sched_stat"));
 		assert_int_equal(!!(a->sample_type & PERF_SAMPLE_RAW), cases[i].spec[0] != 'c');
+	}
+}
+
+TEST(a_switch_has_the_fields_of_an_event_with_a_weight)
+{
+	static const char *const specs[] = {"sched:sched_switch,sched:sched_stat_runtime",
+		"sched:sched_stat_runtime,sched:sched_switch", "sched:*"};
+
+	for (size_t i = 0; i < FR_ARRAY_SIZE(specs); i++) {
+		struct fr_event_list list = {0};
+
+		parse_ok(specs[i], &plain, &list);
+		assert_true(list.n >= 2);
+		for (size_t k = 0; k < list.n; k++)
+			assert_int_equal(!!(list.items[k].attr.sample_type & PERF_SAMPLE_PERIOD),
+				strstr("sched:sched_switch sched:sched_stat_runtime", list.items[k].name) !=
+					NULL);
+		fr_event_list_deinit(&list);
 	}
 }
 
@@ -293,9 +315,9 @@ TEST(lists_and_globs_add_events)
 		size_t n; /* also counts the events of the previous specifications */
 	} cases[] = {
 		{"cpu/event=1,umask=2/u,cycles:k,raw_syscalls:*", 4},
-		{"sched:sched_[sw]*", 6},
-		{"*:*", 11}, /* without the events of the system "ftrace", which perf cannot open */
-		{"*sys*:sys_e?it/overwrite/", 12},
+		{"sched:sched_[sw]*", 7},
+		{"*:*", 13}, /* without the events of the system "ftrace", which perf cannot open */
+		{"*sys*:sys_e?it/overwrite/", 14},
 	};
 	struct fr_event_list list = {0};
 
@@ -307,8 +329,8 @@ TEST(lists_and_globs_add_events)
 	assert_string_equal(list.items[0].name, "cpu/event=1,umask=2/:u");
 	assert_string_equal(list.items[1].name, "cycles:k");
 	assert_non_null(list.items[2].tracepoint);
-	assert_int_equal(list.items[11].attr.config, 442);
-	assert_true(list.items[11].overwrite && list.items[11].attr.write_backward);
+	assert_int_equal(list.items[13].attr.config, 442);
+	assert_true(list.items[13].overwrite && list.items[13].attr.write_backward);
 	fr_event_list_deinit(&list);
 }
 
