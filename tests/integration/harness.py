@@ -487,7 +487,7 @@ def getppid_calls(path, did):
     return [line for line in script_lines(path) if line.tid == did["pid"] and line.trace.startswith(f"NR {did['nr']} ")]
 
 
-Row = namedtuple("Row", "samples tid comm symbol")
+Row = namedtuple("Row", "samples tid comm symbol in_kernel")
 
 
 def report_rows(path):
@@ -501,7 +501,7 @@ def report_rows(path):
         if text.startswith("#") or len(fields) < 5:
             continue
         tid = int(fields[2].split(":")[0])  # the sort key pid prints TID:COMM
-        rows.append(Row(int(fields[1]), tid, fields[3], re.sub(r"^\[.\]\s*", "", fields[4])))
+        rows.append(Row(int(fields[1]), tid, fields[3], re.sub(r"^\[.\]\s*", "", fields[4]), fields[4].startswith("[k]")))
     assert rows, f"perf report of {path} is empty:\n{out[:2000]}"
     return rows
 

@@ -62,7 +62,9 @@ def test_a_profile_has_the_names_and_stacks_of_the_load(recorder, tmp_path):
     total, hot = samples_of(rows, "frtest-burn"), samples_of(rows, "frtest-burn", "frtest_burn_hot")
     unknown = [r for r in rows if r.comm == "frtest-burn" and (r.symbol.startswith("0x") or "unknown" in r.symbol)]
     assert sum(r.samples for r in unknown) <= 0.01 * total, f"without a symbol: {unknown}"
-    assert hot >= 0.95 * total, f"{hot} of {total} in the hot function"
+    # on a loaded machine, the kernel takes several percent to switch between this program and others
+    in_program = samples_of([r for r in rows if not r.in_kernel], "frtest-burn")
+    assert hot >= 0.95 * in_program and hot >= 0.8 * total, f"{hot} of {in_program} in the hot function, {total} with the kernel"
 
     user = [s for s in chains(sample, did["pid"]) if s[0] == "frtest_burn_hot"]
     whole = [s for s in user if s[:4] == ["frtest_burn_hot", "frtest_burn_middle", "frtest_burn_top", "main"]]
