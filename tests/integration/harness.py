@@ -506,6 +506,12 @@ def report_rows(path):
     return rows
 
 
+def in_program(rows):
+    """Returns the rows without those of the kernel. On a loaded machine, the kernel takes a part of the samples of each program,
+    because it switches between programs all the time."""
+    return [r for r in rows if not r.in_kernel]
+
+
 def samples_of(rows, comm=None, symbol=None, tids=None):
     """Returns the number of samples with the name COMM, the symbol SYMBOL and a thread of TIDS. None means any."""
     return sum(r.samples for r in rows

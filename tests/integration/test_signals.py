@@ -6,8 +6,8 @@ import signal
 
 import pytest
 
-from harness import (NO_LOSS, Daemon, getppid_calls, load, meta, perf_clean, program, quiet_config, report_rows, run,
-                     samples_of, script_lines, stolen_s, until)
+from harness import (NO_LOSS, Daemon, getppid_calls, in_program, load, meta, perf_clean, program, quiet_config, report_rows,
+                     run, samples_of, script_lines, stolen_s, until)
 
 GETPPID = (*NO_LOSS, "-e", "raw_syscalls:sys_enter", "--filter", "id == 110")
 
@@ -81,7 +81,8 @@ def test_a_command_is_recorded_to_its_end(tmp_path):
     stolen = stolen_s() - stolen
     assert r.code == 0, r.err
     rows, did = report_rows(tmp_path / "perf.data"), json.loads(r.out)  # standard output has only what the command prints
-    count = samples_of(rows, "frtest-burn", "frtest_burn_hot")
+    count, hot = samples_of(rows, "frtest-burn"), samples_of(rows, "frtest-burn", "frtest_burn_hot")
+    assert hot >= 0.9 * samples_of(in_program(rows), "frtest-burn"), rows
     assert 0.9 * 999 * did["cpu_s"] - 999 * stolen < count < 1.1 * 999 * (did["cpu_s"] + stolen), rows
     assert {row.comm for row in rows} <= {"frtest-burn", "flightrecd", "frtest-burn:exec"}, "only the command is recorded"
 
