@@ -30,6 +30,9 @@ NICE = ("nice", "-n", "19")
 MARGIN_NS = 2 * 10**6
 FEWEST = 20  # samples that a case must have
 WRONG_PERCENT = 1
+# Go interrupts goroutines by signals, the more the busier the machine is. The first function of its handler is on another stack
+# and has no table, so its stack cannot be walked.
+GO_WRONG_PERCENT = 4
 
 
 class Chains:
@@ -236,7 +239,7 @@ def test_stacks_of_programs_are_whole(ordinary, name):
     figures = callchains.summary(ordinary[name])
     print(callchains.text(figures))
     assert figures["samples"] > 50
-    assert figures["broken_percent"] <= WRONG_PERCENT, figures
+    assert figures["broken_percent"] <= (GO_WRONG_PERCENT if name.startswith("go ") else WRONG_PERCENT), figures
 
 
 # --- incidents --------------------------------------------------------------------------------------------------------
