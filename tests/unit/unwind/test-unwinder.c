@@ -645,9 +645,11 @@ TEST(after_too_many_records_a_scan_is_wanted_once)
 		uint64_t tids, time, cpu, id;
 	} forks[1 << 19]; /* three times these are more than the queue takes */
 	const volatile uint64_t *synced_ns;
-	const uint64_t now_ns = fr_monotonic_ns();
+	uint64_t now_ns;
 
 	start(0);
+	/* Later than the last round, so that the thread applies none of them, and all stay in the queue. */
+	now_ns = fr_monotonic_ns();
 	synced_ns = &u->kernel.shared->synced_ns;
 	for (size_t i = 0; i < FR_ARRAY_SIZE(forks); i++) {
 		forks[i].task.header = (struct perf_event_header){PERF_RECORD_FORK, 0, sizeof(forks[i])};
