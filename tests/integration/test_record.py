@@ -56,7 +56,8 @@ def test_a_profile_has_the_names_and_stacks_of_the_load(recorder, tmp_path):
     comms = [line.comm for line in script_lines(sample, trace=False) if line.pid == did["pid"]]
     mine = comms[comms.index("frtest-burn"):]  # before its exec, the process is a fork of this Python process and has its name
     assert set(mine) == {"frtest-burn"}
-    assert 0.95 * 999 * least < len(mine) < 1.05 * 999 * most, f"{len(mine)} samples at 999 Hz of {least} to {most} s"
+    # The host of a virtual machine holds timer interrupts back, and tells the machine only of a part of this time.
+    assert 0.9 * 999 * least < len(mine) < 1.05 * 999 * most, f"{len(mine)} samples at 999 Hz of {least} to {most} s"
 
     rows = report_rows(sample)
     total, hot = samples_of(rows, "frtest-burn"), samples_of(rows, "frtest-burn", "frtest_burn_hot")
