@@ -4,6 +4,7 @@
 #include "dump/bpf.h"
 #include "dump/file_system.h"
 #include "dump/frames.h"
+#include "dump/order.h"
 #include "dump/sidecar.h"
 #include "base/cleanup.h"
 #include "base/file.h"
@@ -39,8 +40,9 @@ struct dump {
 	/* Side-band (records that are not samples) that the ring has already evicted, but that is not older
 	   than the low watermark. */
 	struct fr_buf since;
-	struct fr_jit *jit; /* NULL: other_boot */
-	struct fr_buf maps; /* map records that the dump adds; they follow `since` in the file */
+	struct fr_jit *jit;    /* NULL: other_boot */
+	struct fr_buf maps;    /* map records that the dump adds; they follow `since` in the file */
+	uint64_t head_last_ns; /* no record before the frames is newer */
 	struct fr_jit_stats jit_stats;
 	struct fr_trigger_samples trigger_samples;
 	bool published;
@@ -118,11 +120,12 @@ static int open_file(struct dump *x, struct fr_diag *d)
 static int filter_since(struct dump *x)
 {
 	struct fr_section_kept kept;
-	ssize_t n = fr_section_filter(x->since.data, x->since.len, 0, x->params->to_ns, true, &kept);
+	ssize_t n = fr_section_filter(x->since.data, x->since.len, 0, x->params->to_ns, &kept);
 
 	if (n < 0)
 		return (int)n;
 	x->since.len = (size_t)n;
+	x->head_last_ns = FR_MAX(x->head_last_ns, kept.last_ns);
 	x->result.sideband += kept.records;
 	return 0;
 }
@@ -145,7 +148,8 @@ static int add_model(struct dump *x, struct fr_diag *d)
 
 	if (oldest == UINT64_MAX)
 		oldest = FR_MIN(p->to_ns, p->trigger_ns);
-	r = p->model(p->ctx, low_watermark, oldest ? oldest - 1 : 0, &x->state, &x->since);
+	x->head_last_ns = oldest ? oldest - 1 : 0;
+	r = p->model(p->ctx, low_watermark, x->head_last_ns, &x->state, &x->since);
 	if (r < 0)
 		return fr_fail_errno(
 			d, r, NULL, "cannot get the state of the processes for %s", x->result.name);
@@ -219,11 +223,17 @@ static int prepare(struct dump *x, struct fr_diag *d)
 
 static int write_frames(struct dump *x)
 {
-	struct fr_frame frame;
+	struct fr_piece piece;
+	struct fr_order order;
 	int r;
 
-	while ((r = fr_snapshot_next(x->snapshot, &frame)) > 0) {
-		r = fr_frames_write(&x->frames, &frame);
+	fr_order_init(&order, &x->snapshot, 1, x->params->no_rounds);
+	fr_order_add_record(&order, x->head_last_ns);
+	fr_order_add_round(&order);
+	fr_order_expect(&order, fr_trigger_samples_next_ns(&x->trigger_samples));
+	while ((r = fr_order_next(&order, &piece)) > 0) {
+		r = fr_frames_write(&x->frames, &piece);
+		fr_order_expect(&order, fr_trigger_samples_next_ns(&x->trigger_samples));
 		if (r < 0)
 			return r;
 	}
@@ -247,6 +257,15 @@ static int add_features(struct dump *x)
 	return r;
 }
 
+static int write_aux_records(struct dump *x)
+{
+	const uint64_t before_ns = x->params->from_ns + OVERLAP_NS;
+
+	if (x->params->aux)
+		x->head_last_ns = FR_MAX(x->head_last_ns, before_ns);
+	return fr_dump_aux_write_records(&x->out, x->params->aux, before_ns);
+}
+
 static int write_content(struct dump *x)
 {
 	const struct fr_sink sink = {fr_writer_append, x->writer};
@@ -258,7 +277,7 @@ static int write_content(struct dump *x)
 	if (r == 0)
 		r = fr_file_write_records(&x->out, x->state.data, x->state.len);
 	if (r == 0)
-		r = fr_dump_aux_write_records(&x->out, x->params->aux, x->params->from_ns + OVERLAP_NS);
+		r = write_aux_records(x);
 	if (r == 0)
 		r = fr_file_write_records(&x->out, &fr_finished_round, sizeof(fr_finished_round));
 	if (r == 0)

@@ -27,25 +27,23 @@ struct section {
 	bool samples;
 };
 
-static struct section samples_section(const struct fr_frame *f, const struct fr_dump_params *p)
+static struct section samples_section(
+	const struct fr_frame *f, const struct fr_dump_params *p, uint64_t from_ns, uint64_t to_ns)
 {
 	return (struct section){f->samples, f->samples_len, f->samples_raw, f->n_samples, f->first_ns,
-		f->last_ns, p->from_ns, p->to_ns, true};
+		f->last_ns, FR_MAX(p->from_ns, from_ns), FR_MIN(p->to_ns, to_ns), true};
 }
 
-static struct section sideband_section(const struct fr_frame *f, const struct fr_dump_params *p)
+static struct section sideband_section(
+	const struct fr_frame *f, const struct fr_dump_params *p, uint64_t from_ns, uint64_t to_ns)
 {
 	return (struct section){f->sideband, f->sideband_len, f->sideband_raw, f->n_sideband,
-		f->sideband_first_ns, f->sideband_last_ns, 0, p->to_ns, false};
+		f->sideband_first_ns, f->sideband_last_ns, from_ns, FR_MIN(p->to_ns, to_ns), false};
 }
 
 static enum coverage coverage_of(const struct section *s)
 {
-	/* A section that has bytes but no counted records holds only FINISHED_ROUNDs, which belong to every
-	   window. */
-	if (s->records == 0)
-		return s->len ? WHOLE : NONE;
-	if (s->last_ns < s->from_ns || s->first_ns > s->to_ns)
+	if (s->records == 0 || s->last_ns < s->from_ns || s->first_ns > s->to_ns)
 		return NONE;
 	return s->first_ns >= s->from_ns && s->last_ns <= s->to_ns ? WHOLE : PARTIAL;
 }
@@ -68,8 +66,8 @@ void fr_frames_plan(
 	*ret = (struct fr_frames_plan){.oldest_ns = UINT64_MAX};
 	fr_snapshot_keep_pinned(snapshot, true);
 	while (fr_snapshot_next(snapshot, &frame) > 0) {
-		const struct section samples = samples_section(&frame, params),
-				     sideband = sideband_section(&frame, params);
+		const struct section samples = samples_section(&frame, params, 0, UINT64_MAX),
+				     sideband = sideband_section(&frame, params, 0, UINT64_MAX);
 
 		plan_section(&samples, params, ret);
 		plan_section(&sideband, params, ret);
@@ -160,8 +158,7 @@ static int collect_names(struct fr_frames *f, size_t len)
 static int write_section(struct fr_frames *f, const struct section *s)
 {
 	enum coverage coverage = coverage_of(s);
-	bool strip = s->samples && f->params->strip_rounds;
-	bool copied = coverage == WHOLE && !strip && f->params->compress;
+	bool copied = coverage == WHOLE && f->params->compress;
 	struct fr_section_kept kept = {s->records, s->first_ns, s->last_ns};
 	ssize_t n = 0;
 	int r = 0;
@@ -171,8 +168,8 @@ static int write_section(struct fr_frames *f, const struct section *s)
 	/* Side-band is always decompressed, because collect_names() reads it. */
 	if (!copied || !s->samples)
 		n = fr_section_decompress(f->unpack, s->zstd, s->len, f->raw, f->params->section_max);
-	if (n >= 0 && (coverage == PARTIAL || strip))
-		n = fr_section_filter(f->raw, (size_t)n, s->from_ns, s->to_ns, strip, &kept);
+	if (n >= 0 && coverage == PARTIAL)
+		n = fr_section_filter(f->raw, (size_t)n, s->from_ns, s->to_ns, &kept);
 	if (n < 0)
 		return n == -EBADMSG ? 1 : (int)n;
 	if (!s->samples)
@@ -202,15 +199,20 @@ static int write_between_sections(struct fr_frames *f, uint64_t last_ns)
 	return r < 0 ? r : fr_trigger_samples_write(f->trigger_samples, f->out, last_ns);
 }
 
-int fr_frames_write(struct fr_frames *f, const struct fr_frame *frame)
+int fr_frames_write(struct fr_frames *f, const struct fr_piece *piece)
 {
-	const struct section sideband = sideband_section(frame, f->params),
-			     samples = samples_section(frame, f->params);
-	int r = write_section(f, &sideband);
+	const struct section sideband =
+				     sideband_section(piece->frame, f->params, piece->from_ns, piece->to_ns),
+			     samples = samples_section(piece->frame, f->params, piece->from_ns, piece->to_ns);
+	int r = 0;
 
+	if (piece->round)
+		r = fr_file_write_records(f->out, &fr_finished_round, sizeof(fr_finished_round));
+	if (r == 0)
+		r = write_section(f, &sideband);
 	if (r >= 0) {
 		f->result->damaged += (uint64_t)r;
-		r = write_between_sections(f, FR_MAX(sideband.last_ns, samples.last_ns));
+		r = write_between_sections(f, piece->last_ns);
 	}
 	if (r >= 0)
 		r = write_section(f, &samples);

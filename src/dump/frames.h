@@ -6,6 +6,7 @@
    frames, so that the ring does not evict them. Only the dumper thread calls these functions. */
 
 #include "dump/build_ids.h"
+#include "dump/order.h"
 #include "dump/params.h"
 #include "dump/trigger_sample.h"
 #include "history/unpack.h"
@@ -47,6 +48,6 @@ int fr_frames_init(struct fr_frames *f, const struct fr_dump_params *params, str
 	struct fr_trigger_samples *trigger_samples, struct fr_dump_result *result);
 void fr_frames_deinit(struct fr_frames *f);
 
-/* Writes the records of FRAME that belong to the dump: the samples in the window, and the side-band up to the
+/* Writes the records of PIECE that belong to the dump: the samples in the window, and the side-band up to the
    end of the window. If a section is damaged, it is left out and counted. Returns 0 or a negative errno. */
-int fr_frames_write(struct fr_frames *f, const struct fr_frame *frame);
+int fr_frames_write(struct fr_frames *f, const struct fr_piece *piece);

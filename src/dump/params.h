@@ -67,9 +67,9 @@ struct fr_dump_params {
 	bool other_boot;
 	const struct fr_buf *kernel_build_ids;
 	const char *boot_id; /* for the sidecar; NULL: that of this boot */
-	/* Leave out the FINISHED_ROUND records of the frames. They are wrong if an event has overwritable
+	/* Write no FINISHED_ROUND between the frames. It would promise too much if an event has overwritable
 	   kernel rings (docs/design/20). */
-	bool strip_rounds;
+	bool no_rounds;
 	fr_dump_model model; /* called once, while all frames of the snapshot are pinned (not evicted) */
 	/* Called once before the first byte is written, with an estimate of the file's size. May be NULL. */
 	void (*make_room)(void *ctx, uint64_t bytes);

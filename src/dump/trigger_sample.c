@@ -258,6 +258,13 @@ void fr_trigger_samples_deinit(struct fr_trigger_samples *t)
 	*t = (struct fr_trigger_samples){0};
 }
 
+uint64_t fr_trigger_samples_next_ns(const struct fr_trigger_samples *t)
+{
+	return t->written < t->records.len
+		       ? fr_record_time((const struct perf_event_header *)(t->records.data + t->written))
+		       : UINT64_MAX;
+}
+
 int fr_trigger_samples_write(struct fr_trigger_samples *t, struct fr_file_writer *out, uint64_t until_ns)
 {
 	const size_t begin = t->written;

@@ -32,6 +32,8 @@ int fr_trigger_samples_add_event(struct fr_session *s);
 int fr_trigger_samples_init(struct fr_trigger_samples *t, const struct fr_session *s,
 	const struct fr_trigger_sample *samples, size_t n);
 void fr_trigger_samples_deinit(struct fr_trigger_samples *t);
+/* Returns the time of the oldest record that has not been written yet; UINT64_MAX: all are written. */
+uint64_t fr_trigger_samples_next_ns(const struct fr_trigger_samples *t);
 /* Writes to OUT the records up to the time UNTIL_NS that have not been written yet. Returns 0 or a negative
    errno. */
 int fr_trigger_samples_write(struct fr_trigger_samples *t, struct fr_file_writer *out, uint64_t until_ns);

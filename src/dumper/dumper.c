@@ -189,7 +189,7 @@ int fr_dumper_done_fd(const struct fr_dumper *p)
 	return p->done_fd;
 }
 
-int fr_dumper_set_session(struct fr_dumper *p, const struct fr_session *s, bool strip_rounds)
+int fr_dumper_set_session(struct fr_dumper *p, const struct fr_session *s, bool no_rounds)
 {
 	struct fr_session copy = {0}, old;
 	int r = fr_session_copy(s, &copy);
@@ -199,7 +199,7 @@ int fr_dumper_set_session(struct fr_dumper *p, const struct fr_session *s, bool 
 	fr_lock(&p->lock);
 	old = p->session_next;
 	p->session_next = copy;
-	p->strip_rounds |= strip_rounds;
+	p->no_rounds |= no_rounds;
 	fr_unlock(&p->lock);
 	fr_session_deinit(&old);
 	return 0;

@@ -51,7 +51,7 @@ struct fr_dumper_config {
 	const char *directory;
 	size_t section_max;
 	int level;
-	bool strip_rounds;
+	bool no_rounds;
 	struct fr_jit_open_files *jit_open_files; /* borrowed */
 	bool vdso_kept;				  /* as in struct fr_dump_params */
 	gid_t gid;
@@ -110,8 +110,8 @@ cJSON *fr_dumper_waiting(struct fr_dumper *p);
 /* Returns the oldest finished job, which the caller frees, or NULL. */
 struct fr_dump_job *fr_dumper_reap(struct fr_dumper *p);
 /* Uses a copy of S (the events of the recording) for all dumps whose snapshot has not been made yet.
-   STRIP_ROUNDS is as in struct fr_dump_params. Returns 0 or -ENOMEM. */
-int fr_dumper_set_session(struct fr_dumper *p, const struct fr_session *s, bool strip_rounds);
+   NO_ROUNDS is as in struct fr_dump_params. Returns 0 or -ENOMEM. */
+int fr_dumper_set_session(struct fr_dumper *p, const struct fr_session *s, bool no_rounds);
 void fr_dumper_set(struct fr_dumper *p, const struct fr_dumper_settings *settings);
 
 struct fr_dumper_stats {

@@ -38,7 +38,7 @@ struct fr_dumper {
 	bool stop, retry_now;
 	struct fr_dumper_settings settings;
 	struct fr_session session_next; /* for the next snapshot; if it has no events, `session` is used */
-	bool strip_rounds; /* stays true when it is true, because the ring still has older frames */
+	bool no_rounds; /* stays true when it is true, because the ring still has older frames */
 	struct fr_dumper_stats stats; /* only the members kept…, samples… and writing… are used */
 };
 

@@ -82,7 +82,7 @@ static void update_session(struct fr_dumper *p)
 		p->session = p->session_next;
 		p->session_next = (struct fr_session){0};
 	}
-	p->config.strip_rounds |= p->strip_rounds;
+	p->config.no_rounds |= p->no_rounds;
 	fr_unlock(&p->lock);
 }
 
@@ -149,7 +149,7 @@ int fr_dumper_write(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snap
 		.trigger_samples = samples.v,
 		.n_trigger_samples = samples.n,
 		.aux = job->aux ? &job->aux->data : NULL,
-		.strip_rounds = p->config.strip_rounds,
+		.no_rounds = p->config.no_rounds,
 		.vdso_kept = p->config.vdso_kept,
 		.jit_open_files = p->config.jit_open_files,
 		.early_ids = fr_tracker_early_ids(p->config.tracker),

@@ -237,7 +237,7 @@ static int start_dumper(struct fr_daemon *m, struct fr_diag *d)
 		.directory = m->config->directory,
 		.section_max = section_max(m),
 		.level = m->config->compression_level,
-		.strip_rounds = fr_capture_has_overwrite(m->recording.capture),
+		.no_rounds = fr_capture_has_overwrite(m->recording.capture),
 		.jit_open_files = m->jit_open_files,
 		.vdso_kept = m->collector != NULL,
 		.gid = m->gid,

@@ -301,8 +301,7 @@ static bool has_layout_of(const struct image *image, uint64_t size)
 
 /* Functions for the adoption by copy */
 
-/* Appends RECORDS in several runs. H has no pinned frame, so no record is dropped. A run that has only
-   FINISHED_ROUNDs has no time, so this run is left out. Readers do not need it. */
+/* Appends RECORDS in several runs. H has no pinned frame, so no record is dropped. */
 static void append_section(struct fr_history *h, const void *records, size_t len,
 	int (*append)(struct fr_history *, const void *, size_t, uint32_t, uint64_t, uint64_t))
 {
@@ -314,8 +313,7 @@ static void append_section(struct fr_history *h, const void *records, size_t len
 		return;
 	it = fr_record_iter(records, len);
 	while ((n = next_run(&it, FR_HISTORY_RUN_MAX, &run)) > 0)
-		if (run.records)
-			(void)append(h, it.at - n, n, run.records, run.first_ns, run.last_ns);
+		(void)append(h, it.at - n, n, run.records, run.first_ns, run.last_ns);
 }
 
 void fr_history_take_open_chunk(struct fr_history *h, const struct fr_open_chunk *o)
@@ -364,12 +362,6 @@ void fr_history_describe(
 	};
 }
 
-void fr_history_restart_rounds(struct fr_history *h)
-{
-	h->flush_seq = h->seq;
-	h->round_seq = 0;
-}
-
 /* Returns whether the ring can use the memory of the image. */
 static bool can_stay(const struct fr_history_config *config, const struct image *image)
 {
@@ -409,7 +401,6 @@ static int adopt_image(const struct fr_history_config *config, int fd, const str
 	}
 	for (size_t i = from; i < s->n; i++)
 		fr_history_count_frame(h, &s->frames[i]);
-	fr_history_restart_rounds(h);
 	/* In place, frames that were not adopted because the reserve has to be free do not count as left out:
 	   the old ring had evicted them, or the next seal would evict them. */
 	left_out = (in_place ? s->run : from) + h->arena.frames_evicted + s->open_left_out;

@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "base/units.h"
-#include "perfdata/writer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -373,7 +372,6 @@ void fr_history_begin_round(struct fr_history *h, uint64_t since_ns)
 {
 	fr_thread_assert(FR_THREAD_RECORDER);
 	fr_history_lock(h);
-	h->round_seq = h->seq;
 	h->since_ns[1] = h->since_ns[0];
 	h->since_ns[0] = since_ns;
 	fr_unlock(&h->lock);
@@ -399,13 +397,6 @@ void fr_history_unfreeze(struct fr_history *h)
 void fr_history_end_round(struct fr_history *h)
 {
 	fr_history_lock(h);
-	/* docs/design/20 proves that a reader may rely on this FINISHED_ROUND. */
-	if (!h->frozen_ns && h->round_seq > h->flush_seq &&
-		(h->samples.fill || h->sideband.fill || h->seq != h->round_seq) &&
-		has_room(&h->samples, sizeof(fr_finished_round))) {
-		put_bytes(&h->samples, &fr_finished_round, sizeof(fr_finished_round));
-		h->flush_seq = h->seq;
-	}
 	/* The round has drained all records that were in the kernel rings at its start. So the image has all
 	   records up to SINCE_NS of this round. */
 	atomic_store_explicit(&h->image->drained_ns, h->since_ns[0], memory_order_release);

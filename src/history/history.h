@@ -170,8 +170,8 @@ int fr_history_append_sideband(struct fr_history *h, const void *records, size_t
    it puts the record into the kernel ring. So SINCE_NS is the beginning of the round minus the longest such
    delay. Recorder thread. */
 void fr_history_begin_round(struct fr_history *h, uint64_t since_ns);
-/* Ends the round: appends a FINISHED_ROUND record if a reader may rely on it (docs/design/20), and stores
-   SINCE_NS of this round as drained_ns in the image (the content of the memfd). Recorder thread. */
+/* Ends the round: stores SINCE_NS of this round as drained_ns in the image (the content of the memfd). Recorder
+   thread. */
 void fr_history_end_round(struct fr_history *h);
 
 /* Begins a freeze: the low watermarks of new chunks stay at or below the current time. Returns this time. The
@@ -209,6 +209,9 @@ int fr_history_snapshot(struct fr_history *h, struct fr_snapshot **ret);
 /* Sets RET to the next frame, oldest first, and unpins the frame of the previous call. RET is valid until the
    next call. Returns 1 if RET has a frame; 0 if there are no more frames. */
 int fr_snapshot_next(struct fr_snapshot *s, struct fr_frame *ret);
+/* Returns the low watermark of the frame that the next call of fr_snapshot_next() returns; UINT64_MAX if there
+   are no more frames. */
+uint64_t fr_snapshot_next_low_watermark(const struct fr_snapshot *s);
 /* If KEEP is true, later calls of fr_snapshot_next() unpin no frame. So the frames can be read again after
    fr_snapshot_rewind(). If KEEP is false, these calls unpin frames again. */
 void fr_snapshot_keep_pinned(struct fr_snapshot *s, bool keep);

@@ -21,7 +21,7 @@
 struct fr_open_section {
 	uint8_t *data;
 	size_t cap, fill;
-	uint32_t n; /* number of records; FINISHED_ROUNDs do not count */
+	uint32_t n; /* number of records */
 	uint64_t first_ns, last_ns;
 	_Atomic uint64_t *image_fill; /* the copy of FILL in the image header */
 	size_t committed;	      /* number of bytes that the newest commit has, and their crc32c */
@@ -55,8 +55,6 @@ struct fr_history {
 	uint64_t low_watermark_ns; /* low watermark of the open chunk */
 	uint64_t since_ns[2];	   /* SINCE_NS of the newest round [0], and of the round before it [1] */
 	uint64_t frozen_ns;	   /* 0: not frozen */
-	uint64_t round_seq;	   /* sequence number of the chunk that was open at the start of the round */
-	uint64_t flush_seq;	   /* sequence number of the chunk that has the newest FINISHED_ROUND */
 	uint64_t last_ns;	   /* time of the newest sample that was ever appended */
 	uint64_t chunks_dropped, samples_dropped, sideband_dropped;
 	uint64_t compress_ns;
@@ -115,10 +113,6 @@ struct fr_open_chunk {
 void fr_history_count_frame(struct fr_history *h, const struct fr_frame *f);
 /* Continues H with the records, the sequence number, the low watermark and drained_ns of O. */
 void fr_history_take_open_chunk(struct fr_history *h, const struct fr_open_chunk *o);
-/* Treats the open chunk as if it had a FINISHED_ROUND: the next FINISHED_ROUND is then written in a round
-   that begins after the seal of this chunk. A FINISHED_ROUND promises that later records are not too old. By
-   this rule, the next FINISHED_ROUND keeps its promise (docs/design/20). */
-void fr_history_restart_rounds(struct fr_history *h);
 /* Fills RET from the content of H. LEFT_OUT is the value of frames_left_out. */
 void fr_history_describe(
 	struct fr_history *h, uint64_t left_out, bool in_place, struct fr_history_adopted *ret);

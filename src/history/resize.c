@@ -291,7 +291,6 @@ struct fr_history *fr_resize_finish(struct fr_resize *z, struct fr_history_adopt
 		   records of one chunk. A new chunk takes its low watermark from since_ns. But since_ns of
 		   the old ring is newer than the low watermark of its open chunk. */
 		continue_counters(to, from);
-		fr_history_restart_rounds(to);
 		/* Before the next two calls, both rings have the open chunk. If the process is killed now,
 		   fr_resize_resume() uses the open chunk of FROM, unless TO has sealed a part of the
 		   chunk. */

@@ -95,6 +95,17 @@ int fr_snapshot_next(struct fr_snapshot *s, struct fr_frame *ret)
 	return more;
 }
 
+uint64_t fr_snapshot_next_low_watermark(const struct fr_snapshot *s)
+{
+	const struct fr_retained *r = s->retained;
+	uint64_t at = s->at;
+	struct fr_frame frame;
+
+	if (r)
+		return r->at < r->n ? r->views[r->at].frame.low_watermark_ns : UINT64_MAX;
+	return fr_arena_next(&s->history->arena, &at, s->end, &frame) ? frame.low_watermark_ns : UINT64_MAX;
+}
+
 void fr_snapshot_keep_pinned(struct fr_snapshot *s, bool keep)
 {
 	s->keep = keep;

@@ -29,13 +29,10 @@ ssize_t fr_section_decompress(struct fr_unpack *u, const void *zstd, size_t len,
 	return ZSTD_isError(n) ? -EBADMSG : (ssize_t)n;
 }
 
-static bool must_keep(
-	const struct perf_event_header *record, uint64_t from_ns, uint64_t to_ns, bool drop_rounds)
+static bool must_keep(const struct perf_event_header *record, uint64_t from_ns, uint64_t to_ns)
 {
 	uint64_t t = fr_record_time(record);
 
-	if (record->type == FR_RECORD_FINISHED_ROUND)
-		return !drop_rounds;
 	return t >= from_ns && t <= to_ns;
 }
 
@@ -43,8 +40,6 @@ void fr_section_count(struct fr_section_kept *kept, const struct perf_event_head
 {
 	uint64_t t = fr_record_time(record);
 
-	if (record->type == FR_RECORD_FINISHED_ROUND)
-		return;
 	if (kept->records == 0 || t < kept->first_ns)
 		kept->first_ns = t;
 	if (t > kept->last_ns)
@@ -52,8 +47,7 @@ void fr_section_count(struct fr_section_kept *kept, const struct perf_event_head
 	kept->records++;
 }
 
-ssize_t fr_section_filter(void *records, size_t len, uint64_t from_ns, uint64_t to_ns, bool drop_rounds,
-	struct fr_section_kept *ret)
+ssize_t fr_section_filter(void *records, size_t len, uint64_t from_ns, uint64_t to_ns, struct fr_section_kept *ret)
 {
 	struct fr_record_iter it = fr_record_iter(records, len);
 	struct fr_section_kept kept = {0};
@@ -63,7 +57,7 @@ ssize_t fr_section_filter(void *records, size_t len, uint64_t from_ns, uint64_t 
 	while ((record = fr_record_next(&it))) {
 		size_t size = record->size;
 
-		if (!must_keep(record, from_ns, to_ns, drop_rounds))
+		if (!must_keep(record, from_ns, to_ns))
 			continue;
 		fr_section_count(&kept, record);
 		if (out != (const uint8_t *)record)

@@ -33,7 +33,7 @@ static inline void fr_unpackp(struct fr_unpack **u)
    zstd, or its raw length is larger than CAP. */
 ssize_t fr_section_decompress(struct fr_unpack *u, const void *zstd, size_t len, void *dst, size_t cap);
 
-/* A number of records and their times. FINISHED_ROUND records do not count. */
+/* A number of records and their times. */
 struct fr_section_kept {
 	uint32_t records;
 	uint64_t first_ns, last_ns; /* times of the oldest and the newest record; 0: no record */
@@ -42,9 +42,7 @@ struct fr_section_kept {
 /* Counts RECORD in KEPT. */
 void fr_section_count(struct fr_section_kept *kept, const struct perf_event_header *record);
 
-/* Removes, in place, all records that are older than FROM_NS or newer than TO_NS. If DROP_ROUNDS is true,
-   also removes FINISHED_ROUND records. A FINISHED_ROUND promises that no later record in the file is too old
-   (docs/design/20). The promise stays true, because no record is added. Returns the new length; or -EBADMSG
-   if a record is not whole. In this case the contents of RET and RECORDS are undefined. */
-ssize_t fr_section_filter(void *records, size_t len, uint64_t from_ns, uint64_t to_ns, bool drop_rounds,
-	struct fr_section_kept *ret);
+/* Removes, in place, all records that are older than FROM_NS or newer than TO_NS. Returns the new length; or
+   -EBADMSG if a record is not whole. In this case the contents of RET and RECORDS are undefined. */
+ssize_t fr_section_filter(
+	void *records, size_t len, uint64_t from_ns, uint64_t to_ns, struct fr_section_kept *ret);

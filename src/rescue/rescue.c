@@ -263,7 +263,7 @@ static int write_dump(struct rescue *x, struct fr_diag *d)
 		.section_max = fr_history_section_max(x->history),
 		.trigger_samples = samples.v,
 		.n_trigger_samples = samples.n,
-		.strip_rounds = has_overwritable(&x->state.session),
+		.no_rounds = has_overwritable(&x->state.session),
 		.other_boot = x->other_boot,
 		.boot_id = x->state.boot_id,
 		.kernel_build_ids = x->other_boot ? &x->symbols.build_ids : NULL,

@@ -129,7 +129,7 @@ static void open_section(const void *zstd, size_t len)
 	check(u || fr_unpack_new(&u) == 0);
 	n = fr_section_decompress(u, zstd, len, buffer, sizeof(buffer));
 	if (n > 0)
-		(void)fr_section_filter(buffer, (size_t)n, 0, UINT64_MAX, true, &kept);
+		(void)fr_section_filter(buffer, (size_t)n, 0, UINT64_MAX, &kept);
 }
 
 static void recover(const uint8_t *image, size_t len)

@@ -22,7 +22,7 @@ static void append_round(struct fr_history *h, uint64_t time, unsigned run, bool
 	_cleanup_buf_ struct fr_buf b = {0};
 
 	synthetic_samples(&b, time, run, 64, noise);
-	fr_history_begin_round(h, 0);
+	fr_history_begin_round(h, time);
 	assert_int_equal(fr_history_append(h, b.data, b.len, run, time, time + (run - 1) * 1000), 0);
 	b.len = 0;
 	synthetic_state(&b, time + 1);

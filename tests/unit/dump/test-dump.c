@@ -65,7 +65,7 @@ TEST(perf_reads_every_sample_whatever_the_encoding)
 	assert_int_equal(f->model_ns, SYNTHETIC_START_NS - 1);
 	f->params.compress = false;
 	dump(f, &plain);
-	f->params.strip_rounds = true;
+	f->params.no_rounds = true;
 	dump(f, &stripped);
 	assert_true(plain.bytes > packed.bytes);
 	script(f, packed.name, &a);

@@ -157,8 +157,6 @@ void test_count_record(void *contents, const struct perf_event_header *record)
 	const enum test_kind kind = record->type == PERF_RECORD_SAMPLE ? TEST_SAMPLES : TEST_SIDEBAND;
 	uint64_t n;
 
-	if (record->type == FR_RECORD_FINISHED_ROUND)
-		return;
 	n = test_check_record(record);
 	if (!c->n[kind]++)
 		c->first[kind] = n;

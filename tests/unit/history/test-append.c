@@ -77,8 +77,6 @@ static void read_record(void *ctx, const struct perf_event_header *record)
 	const enum test_kind kind = record->type == PERF_RECORD_SAMPLE ? TEST_SAMPLES : TEST_SIDEBAND;
 	uint64_t n;
 
-	if (record->type == FR_RECORD_FINISHED_ROUND)
-		return;
 	r->wrong += !test_is_valid_record(record, &n) || (r->last[kind] != UINT64_MAX && n <= r->last[kind]);
 	r->last[kind] = n;
 }

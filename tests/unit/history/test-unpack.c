@@ -94,33 +94,24 @@ TEST(the_walk_stops_at_an_incomplete_record)
 	assert_null(fr_record_next(&it));
 }
 
-static const struct perf_event_header a_round = {.type = FR_RECORD_FINISHED_ROUND, .size = 8};
-
-/* Put the records 0 … 9, with the times 1 … 10, into B, and a FINISHED_ROUND after each record. */
+/* Put the records 0 … 9, with the times 1 … 10, into B. */
 static void put_ten(struct fr_buf *b)
 {
 	b->len = 0;
-	for (uint64_t i = 0; i < 10; i++) {
+	for (uint64_t i = 0; i < 10; i++)
 		test_put(b, i % 2 ? TEST_SIDEBAND : TEST_SAMPLES, i, i % 2 ? 96 : 72, i % 2 == 0);
-		assert_int_equal(fr_buf_append(b, &a_round, sizeof(a_round)), 0);
-	}
 }
 
-static void check_kept(const uint8_t *data, size_t len, uint64_t from, uint64_t to, unsigned rounds)
+static void check_kept(const uint8_t *data, size_t len, uint64_t from, uint64_t to)
 {
 	struct fr_record_iter it = fr_record_iter(data, len);
 	const struct perf_event_header *record;
 	uint64_t next = from;
 
-	while ((record = fr_record_next(&it))) {
-		if (record->type == FR_RECORD_FINISHED_ROUND)
-			rounds--;
-		else
-			assert_int_equal(test_check_record(record), next++ - 1);
-	}
+	while ((record = fr_record_next(&it)))
+		assert_int_equal(test_check_record(record), next++ - 1);
 	assert_ptr_equal(it.at, it.end);
 	assert_int_equal(next, to + 1);
-	assert_int_equal(rounds, 0);
 }
 
 TEST(the_filter_keeps_the_window)
@@ -132,17 +123,17 @@ TEST(the_filter_keeps_the_window)
 	for (uint64_t from = 1; from <= 10; from++) {
 		for (uint64_t to = from; to <= 10; to++) {
 			put_ten(&b);
-			len = fr_section_filter(b.data, b.len, from, to, from % 2, &kept);
+			len = fr_section_filter(b.data, b.len, from, to, &kept);
 			assert_true(len > 0);
-			check_kept(b.data, (size_t)len, from, to, from % 2 ? 0 : 10);
+			check_kept(b.data, (size_t)len, from, to);
 			assert_int_equal(kept.records, to - from + 1);
 			assert_int_equal(kept.first_ns, from);
 			assert_int_equal(kept.last_ns, to);
 		}
 	}
 	put_ten(&b);
-	assert_int_equal(fr_section_filter(b.data, b.len, 11, UINT64_MAX, true, &kept), 0);
+	assert_int_equal(fr_section_filter(b.data, b.len, 11, UINT64_MAX, &kept), 0);
 	assert_int_equal(kept.records, 0);
 	put_ten(&b);
-	assert_int_equal(fr_section_filter(b.data, b.len - 1, 0, UINT64_MAX, true, &kept), -EBADMSG);
+	assert_int_equal(fr_section_filter(b.data, b.len - 1, 0, UINT64_MAX, &kept), -EBADMSG);
 }
