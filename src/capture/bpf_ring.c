@@ -128,13 +128,10 @@ size_t fr_bpf_ring_drain(struct fr_bpf_ring *r, struct fr_tally *t, struct fr_co
 
 	while (at < end) {
 		size_t n = copy_records(r, &at, &end, bounce, max);
-		struct fr_run run;
 
 		/* The programs are our own, so only a fault of ours can make a record that is not valid. */
-		if (fr_walk_records(bounce, bounce + n, t, &run) != FR_WALK_DONE)
+		if (fr_walk_all(bounce, bounce + n, t, sink, ctx) != FR_WALK_DONE)
 			fr_cell_add_lost(owner, FR_LOSS_TORN, 1);
-		if (run.records)
-			sink(ctx, &run);
 		__atomic_store_n(consumed, at, __ATOMIC_RELEASE);
 	}
 	fr_tally_flush(t);

@@ -315,6 +315,8 @@ static int allocate_buffers(struct fr_capture *c, struct fr_target *t)
 	c->bounce = malloc(FR_RUN_MAX);
 	if (!c->open || !c->cells || !c->bounce)
 		return -ENOMEM;
+	for (size_t i = 0; i < c->n_events * c->n_cpus; i++)
+		c->cells[i].ring = c->events[i / c->n_cpus].ring;
 	for (unsigned kind = 0; kind < _FR_RING_MAX; kind++) {
 		c->rings[kind] = calloc(c->n_cpus, sizeof(*c->rings[kind]));
 		if (!c->rings[kind])

@@ -52,21 +52,25 @@ void fr_tally_flush(struct fr_tally *t)
 	t->pending = 0;
 }
 
-/* Counts a sample with the id ID. Returns false if the sample has to be skipped, because ID is the id of
-   another recorder's event (docs/design/10). */
-static inline bool count_sample(struct fr_tally *t, uint64_t id)
+/* Counts a sample with the id ID, which follows N records of a run. Returns FR_WALK_DONE; FR_WALK_UNKNOWN_ID
+   if the sample has to be skipped, because ID is the id of another recorder's event (docs/design/10); or
+   FR_WALK_FULL if the sample cannot be in this run, because it goes to another ring. */
+static inline enum fr_walk_end count_sample(struct fr_tally *t, uint64_t id, uint32_t n)
 {
 	if (unlikely(id != t->last_id)) {
 		struct fr_counter_cell *cell = cell_of(t, id);
 
 		if (t->only_known && cell == t->unknown)
-			return false;
+			return FR_WALK_UNKNOWN_ID;
+		if (cell->ring != t->ring && n)
+			return FR_WALK_FULL;
+		t->ring = cell->ring;
 		fr_tally_flush(t);
 		t->last_id = id;
 		t->last = cell;
 	}
 	t->pending++;
-	return true;
+	return FR_WALK_DONE;
 }
 
 /* Counts the losses that the record H reports. H is whole, has at least RECORD_MIN bytes, and is not a
@@ -135,10 +139,9 @@ enum fr_walk_end fr_walk_records(const uint8_t *p, const uint8_t *end, struct fr
 				why = FR_WALK_TORN;
 				break;
 			}
-			if (unlikely(!count_sample(t, s->id))) {
-				why = FR_WALK_UNKNOWN_ID;
+			why = count_sample(t, s->id, records);
+			if (unlikely(why != FR_WALK_DONE))
 				break;
-			}
 			time = s->time;
 		} else {
 			if (unlikely(needs_repair(h, t))) {
@@ -153,7 +156,22 @@ enum fr_walk_end fr_walk_records(const uint8_t *p, const uint8_t *end, struct fr
 		records++;
 		p += size;
 	}
-	*run = (struct fr_run){start, p - start, records, first, last};
+	*run = (struct fr_run){start, p - start, records, first, last, t->ring};
+	return why;
+}
+
+enum fr_walk_end fr_walk_all(
+	const uint8_t *p, const uint8_t *end, struct fr_tally *t, fr_run_fn sink, void *ctx)
+{
+	enum fr_walk_end why;
+	struct fr_run run;
+
+	do {
+		why = fr_walk_records(p, end, t, &run);
+		if (run.records)
+			sink(ctx, &run);
+		p += run.len;
+	} while (why == FR_WALK_FULL && run.records);
 	return why;
 }
 

@@ -60,8 +60,10 @@ enum fr_off_cpu_kind {
 struct fr_event {
 	struct perf_event_attr attr; /* with `size`, `disabled`, and FR_SAMPLE_TYPE in sample_type */
 	char *name;
-	char *filter; /* the user's tracepoint filter, or NULL */
-	char *origin; /* "file:line" where the event is configured, for messages; or NULL */
+	char *filter;  /* the user's tracepoint filter, or NULL */
+	char *origin;  /* "file:line" where the event is configured, for messages; or NULL */
+	unsigned ring; /* where its samples go: 0: the ring `default`; or the number of a [Ring NAME], from 1
+			*/
 	bool overwrite;
 	bool unwind; /* call-graph=unwind: a BPF program makes the samples */
 	enum fr_capture_way capture;

@@ -15,6 +15,7 @@ struct fr_run {
 	size_t len;
 	uint32_t records;	    /* number of records */
 	uint64_t first_ns, last_ns; /* smallest and largest time */
+	unsigned ring;		    /* a run of samples: fr_event.ring of all of them */
 };
 
 /* The functions that receive the records of a drain. */

@@ -98,7 +98,6 @@ size_t fr_ring_read_overwritable(struct fr_ring *r, struct fr_tally *t,
 {
 	uint64_t head = load_head(r), n_new = r->tail - head, valid, done = 0, len;
 	size_t n = 0, max = fr_ring_max_pieces(r->size);
-	struct fr_run run;
 
 	if (!n_new)
 		return 0;
@@ -112,12 +111,10 @@ size_t fr_ring_read_overwritable(struct fr_ring *r, struct fr_tally *t,
 	len = done;
 	while (n--) {
 		reverse_records(room->copy + room->pieces[n], len - room->pieces[n], room->reversed);
-		if (fr_walk_records(room->reversed, room->reversed + (len - room->pieces[n]), t, &run) ==
+		if (fr_walk_all(room->reversed, room->reversed + (len - room->pieces[n]), t, sink, ctx) ==
 			FR_WALK_TORN)
 			fr_cell_add_lost(r->owner, FR_LOSS_TORN, 1);
 		len = room->pieces[n];
-		if (run.records)
-			sink(ctx, &run);
 	}
 	fr_tally_flush(t);
 	return done;

@@ -25,6 +25,7 @@
 struct fr_counter_cell {
 	_Atomic uint64_t samples;
 	_Atomic uint64_t lost[_FR_LOSS_MAX];
+	unsigned ring; /* fr_event.ring */
 };
 
 static inline void fr_cell_add_lost(struct fr_counter_cell *c, enum fr_loss cause, uint64_t n)
@@ -46,6 +47,7 @@ struct fr_tally {
 	   cell, `last`. */
 	uint64_t last_id, pending;
 	struct fr_counter_cell *last;
+	unsigned ring; /* of the newest sample of the walk */
 };
 
 struct fr_ring {
@@ -77,7 +79,7 @@ void fr_ring_handle_hang_up(struct fr_ring *r);
 
 enum fr_walk_end {
 	FR_WALK_DONE,	    /* the walk has reached the end of the memory */
-	FR_WALK_FULL,	    /* the next record does not fit into this run */
+	FR_WALK_FULL,	    /* the next record does not fit into this run, or goes to another ring */
 	FR_WALK_CUT,	    /* the next record is longer than the rest of the memory */
 	FR_WALK_TORN,	    /* the next header is not valid */
 	FR_WALK_CHANGED,    /* because of another recorder, the kernel changed the next record: repair a copy
@@ -99,6 +101,10 @@ size_t fr_misplaced_trailer(const struct perf_event_header *h, const struct fr_i
 void fr_move_trailer_to_end(struct perf_event_header *h, const struct fr_id_table *ids);
 
 typedef void (*fr_run_fn)(void *ctx, const struct fr_run *run);
+/* Calls SINK for each run of the records between P and END, which are in memory of our own. Returns why the
+   last run ends. */
+enum fr_walk_end fr_walk_all(
+	const uint8_t *p, const uint8_t *end, struct fr_tally *t, fr_run_fn sink, void *ctx);
 /* Passes all records of a forward ring to SINK, in runs. After each run, moves data_tail, so that the kernel
    can overwrite the records of the run. BOUNCE is a buffer of FR_RUN_MAX bytes, for records that have to be
    copied. Returns the number of bytes that were read. */

@@ -7,37 +7,48 @@
 #include <errno.h>
 #include <string.h>
 
-static bool is_trigger_key(const struct fr_config_key *key)
+/* Returns whether KEY is of a section that can be there many times. */
+static bool has_name(const struct fr_config_key *key)
 {
-	return !strcmp(key->section, FR_TRIGGER_SECTION);
+	return !strcmp(key->section, FR_TRIGGER_SECTION) || !strcmp(key->section, FR_RING_SECTION);
 }
 
 void fr_config_init(struct fr_config *c)
 {
 	*c = (struct fr_config){0};
 	for (const struct fr_config_key *k = fr_config_keys; k->name; k++)
-		if (k->default_value && !is_trigger_key(k))
+		if (k->default_value && !has_name(k))
 			(void)fr_config_set(c, k->section, k->name, k->default_value, "default", NULL);
 }
 
-void fr_config_clear_events(struct fr_config *c)
+static void free_event(struct fr_config_event *e)
 {
-	for (size_t i = 0; i < c->n_events; i++) {
-		free(c->events[i].spec);
-		free(c->events[i].filter);
-		free(c->events[i].origin);
-	}
-	free(c->events);
-	c->events = NULL;
-	c->n_events = 0;
+	free(e->spec);
+	free(e->filter);
+	free(e->origin);
+}
+
+void fr_config_clear_events(struct fr_config *c, unsigned ring)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->n_events; i++)
+		if (c->events[i].ring == ring)
+			free_event(&c->events[i]);
+		else
+			c->events[n++] = c->events[i];
+	c->n_events = n;
 }
 
 void fr_config_deinit(struct fr_config *c)
 {
 	for (const struct fr_config_key *k = fr_config_keys; k->name; k++)
-		if (k->type->is_string && !is_trigger_key(k))
+		if (k->type->is_string && !has_name(k))
 			free(*(char **)((char *)c + k->offset));
-	fr_config_clear_events(c);
+	for (size_t i = 0; i < c->n_events; i++)
+		free_event(&c->events[i]);
+	free(c->events);
+	fr_config_clear_rings(c);
 	fr_config_clear_triggers(c);
 	free(c->ring_origin);
 	free(c->pids);
@@ -45,7 +56,8 @@ void fr_config_deinit(struct fr_config *c)
 	*c = (struct fr_config){0};
 }
 
-int fr_config_add_event(struct fr_config *c, const char *spec, const char *origin, struct fr_diag *d)
+int fr_config_add_event(
+	struct fr_config *c, unsigned ring, const char *spec, const char *origin, struct fr_diag *d)
 {
 	_cleanup_free_ char *s = strdup(spec), *o = strdup(origin);
 	struct fr_config_event *events = NULL;
@@ -58,14 +70,18 @@ int fr_config_add_event(struct fr_config *c, const char *spec, const char *origi
 		c->events = events;
 	if (!s || !o || !events)
 		return -ENOMEM;
-	events[c->n_events++] = (struct fr_config_event){.spec = TAKE_PTR(s), .origin = TAKE_PTR(o)};
+	events[c->n_events++] =
+		(struct fr_config_event){.spec = TAKE_PTR(s), .origin = TAKE_PTR(o), .ring = ring};
 	return 0;
 }
 
-int fr_config_set_last_filter(struct fr_config *c, const char *filter, struct fr_diag *d)
+int fr_config_set_last_filter(struct fr_config *c, unsigned ring, const char *filter, struct fr_diag *d)
 {
-	struct fr_config_event *last = c->n_events ? &c->events[c->n_events - 1] : NULL;
+	struct fr_config_event *last = NULL;
 
+	for (size_t i = 0; i < c->n_events; i++)
+		if (c->events[i].ring == ring)
+			last = &c->events[i];
 	if (!last)
 		return fr_fail(
 			d, -EINVAL, "put the filter after its event", "there is no event before the filter");
@@ -76,10 +92,40 @@ int fr_config_set_last_filter(struct fr_config *c, const char *filter, struct fr
 	return last->filter ? 0 : -ENOMEM;
 }
 
+/* The keys that a section [Ring NAME] does not set are those of [Recorder]. */
+static struct fr_event_defaults defaults_of(const struct fr_config *c, unsigned ring)
+{
+	struct fr_event_defaults ret = c->defaults;
+	const struct fr_event_defaults *own = ring ? &c->ring[ring - 1].defaults : &ret;
+
+	if (own->frequency_hz || own->period) {
+		ret.frequency_hz = own->frequency_hz;
+		ret.period = own->period;
+	}
+	if (own->call_graph) {
+		ret.call_graph = own->call_graph;
+		ret.dwarf_stack_bytes = own->dwarf_stack_bytes;
+	}
+	return ret;
+}
+
+bool fr_config_has_default_event(const struct fr_config *c)
+{
+	for (size_t i = 0; i < c->n_events; i++)
+		if (c->events[i].ring == 0)
+			return false;
+	return !c->no_default_event;
+}
+
 int fr_config_parse_event(const struct fr_config *c, size_t i, struct fr_event_list *ret, struct fr_diag *d)
 {
 	const struct fr_config_event *e = &c->events[i];
-	int r = fr_event_parse(e->spec, &c->defaults, ret, d);
+	const struct fr_event_defaults defaults = defaults_of(c, e->ring);
+	const size_t first = ret->n;
+	int r = fr_event_parse(e->spec, &defaults, ret, d);
+
+	for (size_t k = first; k < ret->n; k++)
+		ret->items[k].ring = e->ring;
 
 	if (r == 0 && e->filter)
 		r = fr_event_set_filter(ret, e->filter, d);
@@ -118,6 +164,11 @@ static int check_sizes(const struct fr_config *c, struct fr_diag *d)
 {
 	int r = check_size("ring", "RingSize= or -M", c->ring_bytes, 1ULL << 20, 16ULL << 30, d);
 
+	for (size_t i = 0; r == 0 && i < c->n_ring; i++)
+		r = check_size("ring", "Size= or --ring", c->ring[i].size_bytes, 1ULL << 20, 16ULL << 30, d);
+	if (r == 0 && c->sideband_ring_bytes)
+		r = check_size("ring of the side-band", "SidebandRing=", c->sideband_ring_bytes, 1ULL << 20,
+			16ULL << 30, d);
 	if (r == 0)
 		r = check_size("block", "BlockSize=", c->block_bytes, 64ULL << 10, 16ULL << 20, d);
 	if (r == 0 && (c->block_bytes & (c->block_bytes - 1)))
@@ -143,6 +194,13 @@ static int check_metrics(const struct fr_config *c, struct fr_diag *d)
 
 static int check_combinations(const struct fr_config *c, struct fr_diag *d)
 {
+	if (c->n_ring && c->ring_memory && *c->ring_memory)
+		return fr_fail(d, -EINVAL, "leave out RingMemory= or the sections [Ring NAME]",
+			"RingMemory= and [Ring %s] exclude each other", c->ring[0].name);
+	for (size_t i = 0; i < c->n_ring; i++)
+		if (c->ring[i].defaults.frequency_hz && c->ring[i].defaults.period)
+			return fr_fail(d, -EINVAL, "set only one of Frequency= and Period=",
+				"a frequency and a period exclude each other in [Ring %s]", c->ring[i].name);
 	if (c->defaults.frequency_hz && c->defaults.period)
 		return fr_fail(d, -EINVAL, "set only one of Frequency= and Period=",
 			"a frequency and a period exclude each other");
@@ -173,5 +231,7 @@ int fr_config_check(const struct fr_config *c, struct fr_diag *d)
 		r = check_metrics(c, d);
 	if (r == 0)
 		r = check_combinations(c, d);
+	if (r == 0)
+		r = fr_config_check_rings(c, d);
 	return r < 0 ? r : fr_config_check_triggers(c, d);
 }

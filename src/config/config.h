@@ -20,9 +20,26 @@
 #include <sys/types.h>
 
 struct fr_config_event {
-	char *spec;   /* Events= or -e */
-	char *filter; /* the Filter= or --filter of this event, or NULL */
-	char *origin; /* where it is set: "file:line" or "-e", for messages */
+	char *spec;    /* Events= or -e */
+	char *filter;  /* the Filter= or --filter of this event, or NULL */
+	char *origin;  /* where it is set: "file:line" or "-e", for messages */
+	unsigned ring; /* 0: [Recorder]; or the number of a [Ring NAME] (fr_config_ring_number()) */
+};
+
+#define FR_RING_DEFAULT "default" /* the name of the ring of [Recorder] */
+#define FR_RING_NAME_SIZE 16
+#define FR_RING_BYTES (16ULL << 20) /* Size= of a [Ring NAME] that does not set it */
+#define FR_RINGS_NAMED_MAX 15u
+
+/* A section [Ring NAME]: a ring of its own for some events. Its Events= and Filter= are in fr_config.events.
+ */
+struct fr_ring_config {
+	char name[FR_RING_NAME_SIZE];
+	char *origin;			   /* the first line of the section, or an option */
+	uint64_t size_bytes;		   /* Size=, FR_RING_BYTES */
+	struct fr_event_defaults defaults; /* Frequency= Period= CallGraph=; unset: those of [Recorder] */
+	uint64_t compression_level;	   /* CompressionLevel=; 0: that of [Recorder] */
+	uint64_t window_ns;		   /* Window=; 0: the window of the dump */
 };
 
 #define FR_RING_MEMORY_SIZE 256 /* most bytes of RingMemory=, with the NUL */
@@ -82,6 +99,10 @@ struct fr_config {
 	struct fr_triggers_config triggers;
 	struct fr_trigger_config *trigger;
 	size_t n_trigger;
+	/* The sections [Ring NAME], in the order of their first lines, and the ring of their side-band. */
+	struct fr_ring_config *ring;
+	size_t n_ring;
+	uint64_t sideband_ring_bytes; /* SidebandRing=, auto; 0: auto */
 
 	size_t bytes_read;  /* bytes of all files */
 	struct fr_buf text; /* the lines of all files, without comments: saved for the next instance */
@@ -89,8 +110,9 @@ struct fr_config {
 	/* Command line only */
 	pid_t *pids; /* -p */
 	size_t n_pids;
-	char **command;	  /* the part of main()'s argv after "--"; NULL: there is no command */
-	bool all_cpus;	  /* -a: record the whole machine and not only the command */
+	char **command;	       /* the part of main()'s argv after "--"; NULL: there is no command */
+	bool no_default_event; /* events are named for other rings only, on the command line */
+	bool all_cpus;	       /* -a: record the whole machine and not only the command */
 	bool is_personal; /* this process is not the service: only triggers that the command line names are
 			     armed */
 };
@@ -126,11 +148,19 @@ static inline bool fr_config_follows_tasks(const struct fr_config *c)
    section. */
 const struct fr_trigger_config *fr_config_find_trigger(const struct fr_config *c, const char *name);
 
+/* Returns the number of the ring of a section of C, as in fr_config_event.ring. */
+unsigned fr_config_ring_number(const struct fr_config *c, const struct fr_ring_config *ring);
+
 /* Assigns VALUE to the key NAME of SECTION. If VALUE is "", the function assigns the default of the key, or
    resets a key that has no default. ORIGIN says where VALUE is set: "file:line" or an option. Returns 0;
    -ENOMEM; or -EINVAL with a message in D that begins with ORIGIN. */
 int fr_config_set(struct fr_config *c, const char *section, const char *name, const char *value,
 	const char *origin, struct fr_diag *d);
+
+/* Returns whether the ring of [Recorder] records the default event, because no events are named for it. */
+/* Returns the level of zstd for RING: its CompressionLevel=, or that of [Recorder]. */
+int fr_config_ring_level(const struct fr_config *c, const struct fr_ring_config *ring);
+bool fr_config_has_default_event(const struct fr_config *c);
 
 /* Adds the events that c->events[i] names, with their filter, to RET. Returns 0; or a negative errno, with a
    message in D that begins with the origin. */

@@ -16,6 +16,7 @@ enum fr_config_reload {
 	FR_RELOAD_RESTART, /* the value waits for a restart */
 };
 
+#define FR_RING_SECTION "Ring NAME"
 #define FR_TRIGGER_SECTION "Trigger NAME" /* in the table of keys, for all sections [Trigger NAME] */
 
 struct fr_assignment;
@@ -79,13 +80,25 @@ int fr_string_replace(char **member, const char *value);
 /* Returns whether the strings are equal, or both are NULL. */
 bool fr_string_is_same(const char *a, const char *b);
 
-/* Appends an event. Returns 0; -ENOMEM; or -EINVAL, with a message in D, if there are too many events. */
-int fr_config_add_event(struct fr_config *c, const char *spec, const char *origin, struct fr_diag *d);
-/* Sets the filter of the last event. Returns 0; -ENOMEM; or -EINVAL, with a message in D, if the event
-   already has a filter or if there is no event. */
-int fr_config_set_last_filter(struct fr_config *c, const char *filter, struct fr_diag *d);
-void fr_config_clear_events(struct fr_config *c);
+/* Appends an event of the ring with the number RING. Returns 0; -ENOMEM; or -EINVAL, with a message in D, if
+   there are too many events. */
+int fr_config_add_event(
+	struct fr_config *c, unsigned ring, const char *spec, const char *origin, struct fr_diag *d);
+/* Sets the filter of the last event of RING. Returns 0; -ENOMEM; or -EINVAL, with a message in D, if the
+   event already has a filter or if there is no event. */
+int fr_config_set_last_filter(struct fr_config *c, unsigned ring, const char *filter, struct fr_diag *d);
+/* Removes the events of the ring with the number RING. */
+void fr_config_clear_events(struct fr_config *c, unsigned ring);
 
+/* If SECTION is "KIND NAME", returns NAME, which can be empty or invalid. Otherwise returns NULL. */
+const char *fr_config_name_in_section(const char *section, const char *kind);
+const char *fr_config_ring_name(const char *section); /* the same, of "Ring NAME" */
+/* Does for rings the same as fr_config_add_trigger(). */
+int fr_config_add_ring(struct fr_config *c, const char *name, const char *origin, struct fr_ring_config **ret,
+	struct fr_diag *d);
+void fr_config_clear_rings(struct fr_config *c);
+/* Checks that each ring has events. Returns 0; or -EINVAL, with a message in D. */
+int fr_config_check_rings(const struct fr_config *c, struct fr_diag *d);
 /* If SECTION is "Trigger NAME", returns NAME, which can be empty or invalid. Otherwise returns NULL. */
 const char *fr_config_trigger_name(const char *section);
 /* Finds or creates the trigger NAME. *RET is borrowed until the next trigger is created. Returns 0; -ENOMEM;

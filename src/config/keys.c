@@ -14,6 +14,8 @@
 #define AT_ONCE(member) MEMBER(struct fr_config, member), FR_RELOAD_AT_ONCE
 #define RESTART(member) MEMBER(struct fr_config, member), FR_RELOAD_RESTART
 
+#define RING FR_RING_SECTION
+#define OF_RING(member) MEMBER(struct fr_ring_config, member)
 #define TRIGGER FR_TRIGGER_SECTION
 #define OF_TRIGGER(member) MEMBER(struct fr_trigger_config, member)
 #define BIT(kind) (1u << FR_TRIGGER_##kind)
@@ -48,6 +50,15 @@ const struct fr_config_key fr_config_keys[] = {
 	{"Recorder", "CPUBudget", "no", &fr_type_cpu_part, AT_ONCE(cpu_budget_ppm)},
 	{"Recorder", "MetricsListen", "", &fr_type_address, RESTART(metrics_listen)},
 	{"Recorder", "MetricsPublic", "no", &fr_type_boolean, OTHER(metrics_public)},
+	{"Recorder", "SidebandRing", "auto", &fr_type_sideband_ring, OTHER(sideband_ring_bytes)},
+	{RING, "Size", NULL, &fr_type_size, OF_RING(size_bytes), .unset = FR_RING_BYTES},
+	{RING, "Events", NULL, .type = &fr_type_ring_events},
+	{RING, "Filter", NULL, .type = &fr_type_ring_filter},
+	{RING, "Frequency", NULL, &fr_type_frequency, OF_RING(defaults.frequency_hz)},
+	{RING, "Period", NULL, &fr_type_period, OF_RING(defaults.period)},
+	{RING, "CallGraph", NULL, &fr_type_ring_call_graph, OF_RING(defaults.call_graph)},
+	{RING, "CompressionLevel", NULL, &fr_type_compression_level, OF_RING(compression_level)},
+	{RING, "Window", NULL, &fr_type_window, OF_RING(window_ns)},
 	{"Dump", "Compression", "yes", &fr_type_boolean, AT_ONCE(dump_compress)},
 	{"Dump", "Window", "all", &fr_type_window, AT_ONCE(window_ns)},
 	{"Dump", "PostTrigger", "0", &fr_type_post_trigger, AT_ONCE(post_trigger_ns)},
@@ -109,7 +120,7 @@ static const char *key_name(const void *ctx, size_t i)
 
 static const char *section_name(const void *ctx, size_t i)
 {
-	static const char *const names[] = {"Recorder", "Dump", "Triggers"};
+	static const char *const names[] = {"Recorder", "Dump", "Triggers", "Ring"};
 
 	return names[i];
 }
@@ -117,11 +128,14 @@ static const char *section_name(const void *ctx, size_t i)
 static int fail_unknown_section(const char *section, struct fr_diag *d)
 {
 	const char *rest = section + strcspn(section, " "), *near;
-	char word[32], hint[128] = "the sections are [Recorder], [Dump], [Triggers] and [Trigger NAME]";
+	char word[32],
+		hint[128] = "the sections are [Recorder], [Ring NAME], [Dump], [Triggers] and [Trigger NAME]";
 
 	snprintf(word, sizeof(word), "%.*s", (int)(rest - section), section);
-	near = fr_nearest_name(word, section_name, NULL, 3);
-	if (near && *rest && !strcmp(near, "Triggers"))
+	near = fr_nearest_name(word, section_name, NULL, 4);
+	if (near && !strcmp(near, "Ring"))
+		snprintf(hint, sizeof(hint), "did you mean [Ring%s]?", *rest ? rest : " NAME");
+	else if (near && *rest && !strcmp(near, "Triggers"))
 		snprintf(hint, sizeof(hint), "did you mean [Trigger%s]?", rest);
 	else if (near)
 		snprintf(hint, sizeof(hint), "did you mean [%s]?", near);
@@ -130,7 +144,7 @@ static int fail_unknown_section(const char *section, struct fr_diag *d)
 
 /* Reports the unknown key NAME. SECTION is the name of its section in the table of keys, and SHOWN is the
    name of this section in the file. The hint names a known key that is similar to NAME. If several sections
-   have this known key, the hint names the key of SECTION. */
+   have this known key, the hint names the key of SECTION, and [Ring NAME] last. */
 static int fail_unknown_key(const char *section, const char *shown, const char *name, struct fr_diag *d)
 {
 	const char *near = fr_nearest_name(name, key_name, NULL, FR_ARRAY_SIZE(fr_config_keys) - 1),
@@ -138,7 +152,8 @@ static int fail_unknown_key(const char *section, const char *shown, const char *
 	char hint[128] = "flightrecd --help-config lists all keys";
 
 	for (const struct fr_config_key *k = fr_config_keys; near && k->name; k++)
-		if (!strcmp(near, k->name) && (!owner || !strcmp(k->section, section)))
+		if (!strcmp(near, k->name) &&
+			(!owner || !strcmp(owner, RING) || !strcmp(k->section, section)))
 			owner = k->section;
 	if (owner && !strcmp(owner, section))
 		snprintf(hint, sizeof(hint), "did you mean %s=?", near);
@@ -155,21 +170,25 @@ static bool is_section(const char *section)
 	return false;
 }
 
-/* Finds SECTION; if it is "Trigger NAME", finds or creates the trigger. Sets *RET to the name of the section
-   in the table of keys, and *RET_OBJECT to the struct that has the members for the keys of the section. */
+/* Finds SECTION; if it is "Trigger NAME" or "Ring NAME", finds or creates the trigger or the ring. Sets *RET
+   to the name of the section in the table of keys, and *RET_OBJECT to the struct that has the members for the
+   keys of the section. */
 static int enter_section(struct fr_config *c, const char *section, const char *origin, const char **ret,
 	void **ret_object, struct fr_diag *d)
 {
-	const char *trigger = fr_config_trigger_name(section);
+	const char *trigger = fr_config_trigger_name(section), *ring = fr_config_ring_name(section);
 	struct fr_trigger_config *t = NULL;
+	struct fr_ring_config *of_ring = NULL;
 	int r = 0;
 
 	if (trigger)
 		r = fr_config_add_trigger(c, trigger, origin, &t, d);
+	else if (ring)
+		r = fr_config_add_ring(c, ring, origin, &of_ring, d);
 	else if (!is_section(section))
 		r = fail_unknown_section(section, d);
-	*ret = trigger ? FR_TRIGGER_SECTION : section;
-	*ret_object = trigger ? (void *)t : c;
+	*ret = trigger ? FR_TRIGGER_SECTION : ring ? FR_RING_SECTION : section;
+	*ret_object = trigger ? (void *)t : ring ? (void *)of_ring : c;
 	return r;
 }
 
@@ -189,7 +208,7 @@ static int assign(struct fr_config *c, const char *section, const char *name, co
 	for (const struct fr_config_key *k = fr_config_keys; k->name; k++)
 		if (!strcmp(k->section, canonical) && !strcmp(k->name, name))
 			return fr_value_assign(&(struct fr_assignment){
-				k, object, *value ? value : k->default_value, origin, d});
+				k, c, object, *value ? value : k->default_value, origin, d});
 	return fail_unknown_key(canonical, section, name, d);
 }
 

@@ -15,6 +15,7 @@
 enum {
 	OPT_FILTER = 256,
 	OPT_TRIGGER,
+	OPT_RING,
 	OPT_AUX_BUFFER,
 	OPT_CALL_GRAPH,
 	OPT_OFF_CPU,
@@ -35,6 +36,8 @@ static const struct fr_option options[] = {
 	{"event", 'e', "EVENT", "events to sample, as perf takes them; several add up. x.bpf.o: a trigger",
 		NULL},
 	{"filter", OPT_FILTER, "FILTER", "tracepoint filter for the previous -e", NULL},
+	{"ring", OPT_RING, "NAME[:SIZE]",
+		"a ring of its own for the -e that follow (16M); default: the first ring", NULL},
 	{"trigger", OPT_TRIGGER, "NAME[:K=V]", "arm this trigger, with a key of its section; several add up",
 		NULL},
 	{"freq", 'F', "HZ", "samples a second on each CPU (99)", NULL},
@@ -339,9 +342,11 @@ static int set_trigger(struct fr_config *c, const char *value, struct fr_diag *d
 
 /* State of the previous options that the next options need. */
 struct progress {
-	bool has_events;   /* an -e has replaced the events of the file, so the next -e adds an event */
-	bool takes_filter; /* the last -e names an event, and not a BPF object */
-	int rate;	   /* 'F': -F was given; 'c': -c was given; 0: neither */
+	bool has_events[FR_RINGS_NAMED_MAX + 1]; /* of each ring: an -e has replaced the events of the file,
+						    so the next -e adds an event */
+	unsigned ring;				 /* the ring of the next -e */
+	bool takes_filter;			 /* the last -e names an event, and not a BPF object */
+	int rate;				 /* 'F': -F was given; 'c': -c was given; 0: neither */
 };
 
 static int add_event(struct fr_config *c, const char *spec, struct progress *p, struct fr_diag *d)
@@ -349,10 +354,33 @@ static int add_event(struct fr_config *c, const char *spec, struct progress *p, 
 	p->takes_filter = !is_object(spec);
 	if (!p->takes_filter)
 		return add_object(c, spec, d);
-	if (!p->has_events)
-		fr_config_clear_events(c);
-	p->has_events = true;
-	return fr_config_add_event(c, spec, "-e", d);
+	if (!p->has_events[p->ring])
+		fr_config_clear_events(c, p->ring);
+	p->has_events[p->ring] = true;
+	c->no_default_event |= p->ring > 0;
+	return fr_config_add_event(c, p->ring, spec, "-e", d);
+}
+
+/* Handles --ring NAME:SIZE. */
+static int begin_ring(struct fr_config *c, const char *value, struct progress *p, struct fr_diag *d)
+{
+	const size_t len = strcspn(value, ":");
+	char section[64];
+	struct fr_ring_config *ring;
+	int r;
+
+	p->ring = 0;
+	if (!strcmp(value, FR_RING_DEFAULT))
+		return 0;
+	snprintf(section, sizeof(section), "Ring %.*s", (int)FR_MIN(len, sizeof(section) - 6), value);
+	r = fr_config_begin_section(c, section, "--ring", d);
+	if (r == 0 && value[len])
+		r = fr_config_set(c, section, "Size", value + len + 1, "--ring", d);
+	if (r == 0)
+		r = fr_config_add_ring(c, section + strlen("Ring "), "--ring", &ring, d);
+	if (r == 0)
+		p->ring = fr_config_ring_number(c, ring);
+	return r;
 }
 
 static int set_filter(struct fr_config *c, const char *filter, const struct progress *p, struct fr_diag *d)
@@ -360,7 +388,7 @@ static int set_filter(struct fr_config *c, const char *filter, const struct prog
 	if (!p->takes_filter)
 		return fr_fail(
 			d, -EINVAL, "put it after an -e that names an event", "--filter: no -e before it");
-	return fr_config_set_last_filter(c, filter, d);
+	return fr_config_set_last_filter(c, p->ring, filter, d);
 }
 
 /* Handles -F or -c. Each of these options replaces the frequency and the period of the file. */
@@ -386,6 +414,8 @@ static int apply_option(
 		return add_event(c, value, p, d);
 	case OPT_FILTER:
 		return set_filter(c, value, p, d);
+	case OPT_RING:
+		return begin_ring(c, value, p, d);
 	case OPT_TRIGGER:
 		return set_trigger(c, value, d);
 	case 'F':

@@ -61,14 +61,18 @@ int fr_config_release_source(struct fr_trigger_config *t, const struct fr_config
 	return fr_string_replace(&t->subject, NULL);
 }
 
-const char *fr_config_trigger_name(const char *section)
+const char *fr_config_name_in_section(const char *section, const char *kind)
 {
-	static const char word[] = "Trigger";
-	const size_t len = strlen(word);
+	const size_t len = strlen(kind);
 
-	if (strncmp(section, word, len) != 0 || (section[len] && !strchr(" \t", section[len])))
+	if (strncmp(section, kind, len) != 0 || (section[len] && !strchr(" \t", section[len])))
 		return NULL;
 	return section + len + strspn(section + len, " \t");
+}
+
+const char *fr_config_trigger_name(const char *section)
+{
+	return fr_config_name_in_section(section, "Trigger");
 }
 
 static int check_name(const char *name, struct fr_diag *d)

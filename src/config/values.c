@@ -187,6 +187,9 @@ static int set_ring_size(const struct fr_assignment *a)
 const struct fr_value_type fr_type_ring_size = {
 	"a size", "write it as 512K, 64M or 2G", .parse = fr_size_parse, .set = set_ring_size};
 
+const struct fr_value_type fr_type_sideband_ring = {"a size", "write it as 4M or 64M, or write auto",
+	.parse = fr_size_parse, .word = "auto", .word_value = 0};
+
 const struct fr_value_type fr_type_disk_limit = {"a size", "write it as 512K, 64M or 2G",
 	.parse = fr_size_parse, .word = "", .word_value = FR_RETENTION_DEFAULT};
 
@@ -347,29 +350,57 @@ const struct fr_value_type fr_type_probe = {.set = set_probe, .is_string = true}
 static int set_events(const struct fr_assignment *a)
 {
 	if (a->value)
-		return fr_config_add_event(a->object, a->value, a->origin, a->d);
-	fr_config_clear_events(a->object);
+		return fr_config_add_event(a->config, 0, a->value, a->origin, a->d);
+	fr_config_clear_events(a->config, 0);
 	return 0;
 }
 const struct fr_value_type fr_type_events = {.set = set_events};
 
+static int set_ring_events(const struct fr_assignment *a)
+{
+	const unsigned ring = fr_config_ring_number(a->config, a->object);
+
+	if (a->value)
+		return fr_config_add_event(a->config, ring, a->value, a->origin, a->d);
+	fr_config_clear_events(a->config, ring);
+	return 0;
+}
+const struct fr_value_type fr_type_ring_events = {.set = set_ring_events};
+
 static int set_filter(const struct fr_assignment *a)
 {
-	return a->value ? fr_config_set_last_filter(a->object, a->value, a->d) : 0;
+	return a->value ? fr_config_set_last_filter(a->config, 0, a->value, a->d) : 0;
 }
 const struct fr_value_type fr_type_filter = {.set = set_filter};
 
-static int set_call_graph(const struct fr_assignment *a)
+static int set_ring_filter(const struct fr_assignment *a)
 {
-	struct fr_config *c = a->object;
+	const unsigned ring = fr_config_ring_number(a->config, a->object);
 
+	return a->value ? fr_config_set_last_filter(a->config, ring, a->value, a->d) : 0;
+}
+const struct fr_value_type fr_type_ring_filter = {.set = set_ring_filter};
+
+static int parse_call_graph(const struct fr_assignment *a, struct fr_event_defaults *defaults)
+{
 	if (a->value)
-		return fr_call_graph_parse(a->value, &c->defaults, a->d);
-	c->defaults.call_graph = FR_CALL_GRAPH_UNSET;
-	c->defaults.dwarf_stack_bytes = 0;
+		return fr_call_graph_parse(a->value, defaults, a->d);
+	defaults->call_graph = FR_CALL_GRAPH_UNSET;
+	defaults->dwarf_stack_bytes = 0;
 	return 0;
 }
+
+static int set_call_graph(const struct fr_assignment *a)
+{
+	return parse_call_graph(a, &((struct fr_config *)a->object)->defaults);
+}
 const struct fr_value_type fr_type_call_graph = {.set = set_call_graph};
+
+static int set_ring_call_graph(const struct fr_assignment *a)
+{
+	return parse_call_graph(a, &((struct fr_ring_config *)a->object)->defaults);
+}
+const struct fr_value_type fr_type_ring_call_graph = {.set = set_ring_call_graph};
 
 /* Parses "20/1h", or "no" for no limit. */
 static int set_rate(const struct fr_assignment *a)

@@ -29,7 +29,7 @@
 
 struct dump {
 	const struct fr_dump_params *params;
-	struct fr_snapshot *snapshot;
+	struct fr_snapshots *snapshots;
 	struct fr_frames_plan plan;
 	struct fr_session session; /* a copy, to which the dump adds features and an event */
 	struct fr_build_ids *build_ids;
@@ -142,7 +142,7 @@ static int collect_build_ids(struct dump *x, const struct fr_buf *records, struc
 static int add_model(struct dump *x, struct fr_diag *d)
 {
 	const struct fr_dump_params *p = x->params;
-	uint64_t low_watermark = fr_snapshot_low_watermark(x->snapshot),
+	uint64_t low_watermark = fr_snapshots_low_watermark(x->snapshots),
 		 oldest = low_watermark ? low_watermark : x->plan.oldest_ns;
 	int r;
 
@@ -200,7 +200,7 @@ static int prepare(struct dump *x, struct fr_diag *d)
 
 	if (r < 0)
 		return r;
-	fr_session_drop_closed_events(&x->session, fr_snapshot_low_watermark(x->snapshot));
+	fr_session_drop_closed_events(&x->session, fr_snapshots_oldest_ns(x->snapshots));
 	r = fr_session_join_equal_events(&x->session);
 	fr_session_set_sideband_stacks(&x->session);
 	if (r == 0)
@@ -227,7 +227,7 @@ static int write_frames(struct dump *x)
 	struct fr_order order;
 	int r;
 
-	fr_order_init(&order, &x->snapshot, 1, x->params->no_rounds);
+	fr_order_init(&order, x->snapshots, x->params->no_rounds);
 	fr_order_add_record(&order, x->head_last_ns);
 	fr_order_add_round(&order);
 	fr_order_expect(&order, fr_trigger_samples_next_ns(&x->trigger_samples));
@@ -358,11 +358,11 @@ static void complete_result(struct dump *x, uint64_t start_ns)
 	snprintf(r->how, sizeof(r->how), "%s", fr_writer_describe(x->writer));
 }
 
-int fr_dump_write(struct fr_snapshot *snapshot, const struct fr_dump_params *params, cJSON *meta,
+int fr_dump_write(struct fr_snapshots *snapshots, const struct fr_dump_params *params, cJSON *meta,
 	struct fr_dump_result *ret, struct fr_diag *d)
 {
 	struct fr_dump_params exact = *params;
-	_cleanup_(dump_deinit) struct dump x = {.params = &exact, .snapshot = snapshot, .fd = -1};
+	_cleanup_(dump_deinit) struct dump x = {.params = &exact, .snapshots = snapshots, .fd = -1};
 	uint64_t start = fr_monotonic_ns();
 	int r;
 
@@ -371,8 +371,9 @@ int fr_dump_write(struct fr_snapshot *snapshot, const struct fr_dump_params *par
 	   are unknown. Only overwritable kernel rings deliver such samples: the recorder reads these rings
 	   only for a dump and at a cut-over, so their samples can be older than the low watermarks of all
 	   frames. */
-	exact.from_ns = FR_MAX(params->from_ns, fr_snapshot_low_watermark(snapshot));
-	fr_frames_plan(x.snapshot, x.params, &x.plan);
+	exact.from_ns = FR_MAX(params->from_ns, fr_snapshots_low_watermark(snapshots));
+	x.result.n_rings = snapshots->n_rings;
+	fr_frames_plan(x.snapshots, x.params, &x.plan);
 	x.plan.bytes += fr_dump_aux_bytes(params->aux);
 	r = open_file(&x, d);
 	if (r < 0)

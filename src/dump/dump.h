@@ -24,6 +24,6 @@
    that describe the file, and writes META to NAME.json. If the name is taken, the time in the name becomes
    the next free microsecond. Returns 0 and fills RET, also if only the sidecar could not be written. If the
    dump could not be written, returns a negative errno, with a message in D. In this case there is no file,
-   and the caller can retain the frames that are still in the ring (fr_snapshot_retain()). */
-int fr_dump_write(struct fr_snapshot *snapshot, const struct fr_dump_params *params, cJSON *meta,
+   and the caller can retain the frames that are still in the ring (fr_snapshots_retain()). */
+int fr_dump_write(struct fr_snapshots *snapshots, const struct fr_dump_params *params, cJSON *meta,
 	struct fr_dump_result *ret, struct fr_diag *d);

@@ -25,20 +25,23 @@ struct section {
 	uint64_t first_ns, last_ns;
 	uint64_t from_ns, to_ns; /* the dump gets the records from from_ns to to_ns */
 	bool samples;
+	unsigned ring;
 };
 
-static struct section samples_section(
-	const struct fr_frame *f, const struct fr_dump_params *p, uint64_t from_ns, uint64_t to_ns)
+static struct section samples_section(const struct fr_frame *f, const struct fr_dump_params *p, unsigned ring,
+	uint64_t from_ns, uint64_t to_ns)
 {
+	if (p->rings && f->n_samples)
+		from_ns = FR_MAX(from_ns, p->rings[ring].from_ns);
 	return (struct section){f->samples, f->samples_len, f->samples_raw, f->n_samples, f->first_ns,
-		f->last_ns, FR_MAX(p->from_ns, from_ns), FR_MIN(p->to_ns, to_ns), true};
+		f->last_ns, FR_MAX(p->from_ns, from_ns), FR_MIN(p->to_ns, to_ns), true, ring};
 }
 
 static struct section sideband_section(
 	const struct fr_frame *f, const struct fr_dump_params *p, uint64_t from_ns, uint64_t to_ns)
 {
 	return (struct section){f->sideband, f->sideband_len, f->sideband_raw, f->n_sideband,
-		f->sideband_first_ns, f->sideband_last_ns, from_ns, FR_MIN(p->to_ns, to_ns), false};
+		f->sideband_first_ns, f->sideband_last_ns, from_ns, FR_MIN(p->to_ns, to_ns), false, 0};
 }
 
 static enum coverage coverage_of(const struct section *s)
@@ -59,21 +62,24 @@ static void plan_section(
 }
 
 void fr_frames_plan(
-	struct fr_snapshot *snapshot, const struct fr_dump_params *params, struct fr_frames_plan *ret)
+	struct fr_snapshots *snapshots, const struct fr_dump_params *params, struct fr_frames_plan *ret)
 {
-	struct fr_frame frame;
-
 	*ret = (struct fr_frames_plan){.oldest_ns = UINT64_MAX};
-	fr_snapshot_keep_pinned(snapshot, true);
-	while (fr_snapshot_next(snapshot, &frame) > 0) {
-		const struct section samples = samples_section(&frame, params, 0, UINT64_MAX),
-				     sideband = sideband_section(&frame, params, 0, UINT64_MAX);
+	fr_snapshots_keep_pinned(snapshots, true);
+	for (unsigned i = 0; i < snapshots->n; i++) {
+		struct fr_frame frame;
 
-		plan_section(&samples, params, ret);
-		plan_section(&sideband, params, ret);
+		while (fr_snapshot_next(snapshots->of[i], &frame) > 0) {
+			const struct section samples = samples_section(&frame, params, i, 0, UINT64_MAX),
+					     sideband = sideband_section(&frame, params, 0, UINT64_MAX);
+
+			plan_section(&samples, params, ret);
+			if (i == snapshots->sideband)
+				plan_section(&sideband, params, ret);
+		}
 	}
-	fr_snapshot_rewind(snapshot);
-	fr_snapshot_keep_pinned(snapshot, false);
+	fr_snapshots_rewind(snapshots);
+	fr_snapshots_keep_pinned(snapshots, false);
 }
 
 int fr_frames_init(struct fr_frames *f, const struct fr_dump_params *params, struct fr_file_writer *out,
@@ -108,6 +114,13 @@ void fr_frames_deinit(struct fr_frames *f)
 	*f = (struct fr_frames){0};
 }
 
+static void count_part(struct fr_dump_part *p, const struct fr_section_kept *kept)
+{
+	p->from_ns = p->samples ? FR_MIN(p->from_ns, kept->first_ns) : kept->first_ns;
+	p->to_ns = FR_MAX(p->to_ns, kept->last_ns);
+	p->samples += kept->records;
+}
+
 static void count_records(struct fr_frames *f, const struct section *s, const struct fr_section_kept *kept)
 {
 	struct fr_dump_result *r = f->result;
@@ -121,6 +134,7 @@ static void count_records(struct fr_frames *f, const struct section *s, const st
 	r->from_ns = r->samples ? FR_MIN(r->from_ns, kept->first_ns) : kept->first_ns;
 	r->to_ns = FR_MAX(r->to_ns, kept->last_ns);
 	r->samples += kept->records;
+	count_part(&r->parts[s->ring], kept);
 }
 
 static int write_compressed(struct fr_frames *f, const void *zstd, size_t len, size_t raw_len)
@@ -203,12 +217,13 @@ int fr_frames_write(struct fr_frames *f, const struct fr_piece *piece)
 {
 	const struct section sideband =
 				     sideband_section(piece->frame, f->params, piece->from_ns, piece->to_ns),
-			     samples = samples_section(piece->frame, f->params, piece->from_ns, piece->to_ns);
+			     samples = samples_section(
+				     piece->frame, f->params, piece->ring, piece->from_ns, piece->to_ns);
 	int r = 0;
 
 	if (piece->round)
 		r = fr_file_write_records(f->out, &fr_finished_round, sizeof(fr_finished_round));
-	if (r == 0)
+	if (r == 0 && piece->sideband)
 		r = write_section(f, &sideband);
 	if (r >= 0) {
 		f->result->damaged += (uint64_t)r;

@@ -37,10 +37,10 @@ struct fr_frames_plan {
 	uint64_t bytes; /* estimated size of the records in the file */
 };
 
-/* Reads the headers of all frames of SNAPSHOT. The frames stay pinned, and the next fr_snapshot_next()
+/* Reads the headers of all frames of SNAPSHOTS. The frames stay pinned, and the next fr_snapshot_next()
    returns the oldest frame again. */
 void fr_frames_plan(
-	struct fr_snapshot *snapshot, const struct fr_dump_params *params, struct fr_frames_plan *ret);
+	struct fr_snapshots *snapshots, const struct fr_dump_params *params, struct fr_frames_plan *ret);
 
 /* All pointers are borrowed. Returns 0 or -ENOMEM. */
 int fr_frames_init(struct fr_frames *f, const struct fr_dump_params *params, struct fr_file_writer *out,

@@ -11,12 +11,15 @@ static void next_frame(struct fr_order_source *s)
 	s->has_frame = fr_snapshot_next(s->snapshot, &s->frame) > 0;
 }
 
-void fr_order_init(struct fr_order *o, struct fr_snapshot *const *snapshots, unsigned n, bool no_rounds)
+void fr_order_init(struct fr_order *o, const struct fr_snapshots *s, bool no_rounds)
 {
-	*o = (struct fr_order){
-		.n = n, .no_rounds = no_rounds, .others_ns = UINT64_MAX, .waiting_max = WAITING_MAX};
-	for (unsigned i = 0; i < n; i++) {
-		o->sources[i].snapshot = snapshots[i];
+	*o = (struct fr_order){.n = s->n,
+		.sideband = s->sideband,
+		.no_rounds = no_rounds,
+		.others_ns = UINT64_MAX,
+		.waiting_max = WAITING_MAX};
+	for (unsigned i = 0; i < s->n; i++) {
+		o->sources[i].snapshot = s->of[i];
 		next_frame(&o->sources[i]);
 	}
 }
@@ -90,6 +93,8 @@ static void take_piece(struct fr_order *o, struct fr_order_source *s, uint64_t t
 {
 	*ret = (struct fr_piece){
 		.frame = &s->frame,
+		.ring = (unsigned)(s - o->sources),
+		.sideband = s == &o->sources[o->sideband],
 		.from_ns = s->begun ? s->done_ns + 1 : 0,
 		.to_ns = to_ns,
 		.last_ns = FR_MIN(newest_of(&s->frame), to_ns),

@@ -13,12 +13,10 @@
  * Only the dumper thread calls these functions.
  */
 
-#include "history/history.h"
+#include "history/rings.h"
 
 #include <stdbool.h>
 #include <stdint.h>
-
-#define FR_ORDER_MAX 17u
 
 struct fr_order_source {
 	struct fr_snapshot *snapshot;
@@ -29,8 +27,8 @@ struct fr_order_source {
 };
 
 struct fr_order {
-	struct fr_order_source sources[FR_ORDER_MAX];
-	unsigned n;
+	struct fr_order_source sources[FR_RINGS_MAX + 1];
+	unsigned n, sideband;
 	bool no_rounds;
 	uint64_t newest_ns;   /* time of the newest record that was written */
 	uint64_t promised_ns; /* newest_ns at the last FINISHED_ROUND */
@@ -44,14 +42,15 @@ struct fr_order {
    fr_order_next(). */
 struct fr_piece {
 	const struct fr_frame *frame;
+	unsigned ring; /* the index of its snapshot in struct fr_snapshots */
+	bool sideband; /* with the side-band; false: another ring has it */
 	uint64_t from_ns, to_ns;
 	uint64_t last_ns; /* no record of the piece is newer */
 	bool round;	  /* a FINISHED_ROUND comes before the piece */
 };
 
-/* The order of the frames of N snapshots, which are borrowed. If NO_ROUNDS is true, there is no
-   FINISHED_ROUND. */
-void fr_order_init(struct fr_order *o, struct fr_snapshot *const *snapshots, unsigned n, bool no_rounds);
+/* The order of the frames of S, which is borrowed. If NO_ROUNDS is true, there is no FINISHED_ROUND. */
+void fr_order_init(struct fr_order *o, const struct fr_snapshots *s, bool no_rounds);
 /* Says that the dump has a record with the time NS that does not come from the frames. */
 void fr_order_add_record(struct fr_order *o, uint64_t ns);
 /* Says that the dump has a FINISHED_ROUND here, before the first frame. */

@@ -7,7 +7,7 @@
 #include "base/diag.h"
 #include "dump/names.h"
 #include "fileio/writer.h"
-#include "history/history.h"
+#include "history/rings.h"
 #include "jit/open_files.h"
 #include "perfdata/auxtrace.h"
 #include "perfdata/session.h"
@@ -49,6 +49,12 @@ struct fr_dump_params {
 	   from_ns, and no record after to_ns. If from_ns is 0 and to_ns is UINT64_MAX, the window is the
 	   whole ring. */
 	uint64_t from_ns, to_ns;
+	/* The rings of the snapshots, by number; NULL: there is only one ring. A ring gives no sample that is
+	   older than its own from_ns. */
+	const struct fr_dump_ring {
+		const char *name;
+		uint64_t from_ns;
+	} * rings;
 	bool compress;	    /* true: write compressed records (record type 81) */
 	int level;	    /* the zstd level of the ring, also for sections that are filtered */
 	size_t section_max; /* fr_history_section_max() */
@@ -83,9 +89,14 @@ struct fr_dump_result {
 	uint64_t bytes;
 	uint64_t samples, sideband; /* numbers of records, without trigger samples */
 	uint64_t from_ns, to_ns;    /* times of the first and the last sample; 0: no samples */
-	uint64_t trigger_samples;   /* number of trigger samples */
-	uint64_t write_ns;	    /* how long it took until the file had its name */
-	uint64_t damaged;	    /* number of damaged sections of frames, which the dump does not have */
+	/* Of each ring: its number of samples, and the times of the first and the last one. */
+	struct fr_dump_part {
+		uint64_t samples, from_ns, to_ns;
+	} parts[FR_RINGS_MAX];
+	unsigned n_rings;
+	uint64_t trigger_samples; /* number of trigger samples */
+	uint64_t write_ns;	  /* how long it took until the file had its name */
+	uint64_t damaged;	  /* number of damaged sections of frames, which the dump does not have */
 	uint64_t jit_objects, jit_functions; /* numbers of objects and functions in NAME.jit/ */
 	uint64_t jit_bytes;		     /* size of these objects */
 	/* Number of perf maps and jitdumps that were not read as a whole, or have no object. */

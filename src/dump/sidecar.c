@@ -25,6 +25,22 @@ static bool add_window(cJSON *meta, const struct fr_dump_params *p, const struct
 	       cJSON_AddNumberToObject(o, "seconds", (double)(to - from) / (double)FR_NSEC_PER_SEC);
 }
 
+/* Of each ring: its window, which can be shorter than that of the dump. */
+static bool add_rings(cJSON *meta, const struct fr_dump_params *p, const struct fr_dump_result *r)
+{
+	cJSON *rings = p->rings ? cJSON_AddObjectToObject(meta, "rings") : NULL;
+
+	for (unsigned i = 0; rings && i < r->n_rings; i++) {
+		const struct fr_dump_part *part = &r->parts[i];
+		cJSON *o = cJSON_AddObjectToObject(rings, p->rings[i].name);
+
+		if (!o || !FR_JSON_ADD_NUMBERS(o, {"samples", part->samples}, {"from_ns", part->from_ns},
+				  {"to_ns", part->to_ns}))
+			return false;
+	}
+	return rings || !p->rings;
+}
+
 static bool add_origin(cJSON *meta, const struct fr_dump_params *p)
 {
 	char boot_id[FR_BOOT_ID_SIZE] = "";
@@ -54,7 +70,7 @@ static bool add_members(cJSON *meta, const struct fr_dump_params *p, const struc
 	/* If an earlier attempt to write this dump failed, META has these members already. */
 	static const char *const ours[] = {"version", "file", "boot_id", "host", "time", "monotonic_ns",
 		"window", "samples", "sideband", "bytes", "compressed", "write_seconds", "written_with",
-		"damaged_sections", "jit", "marks", "not_durable"};
+		"damaged_sections", "jit", "marks", "not_durable", "rings"};
 
 	for (size_t i = 0; i < FR_ARRAY_SIZE(ours); i++)
 		cJSON_DeleteItemFromObjectCaseSensitive(meta, ours[i]);
@@ -62,6 +78,7 @@ static bool add_members(cJSON *meta, const struct fr_dump_params *p, const struc
 	       cJSON_AddStringToObject(meta, "file", r->name) && add_origin(meta, p) &&
 	       fr_json_add_time(meta, "time", fr_clock_to_realtime(&p->clock, p->trigger_ns)) &&
 	       fr_json_add_u64(meta, "monotonic_ns", p->trigger_ns) && add_window(meta, p, r) &&
+	       add_rings(meta, p, r) &&
 	       FR_JSON_ADD_NUMBERS(meta, {"samples", r->samples}, {"sideband", r->sideband},
 		       {"marks", r->trigger_samples}, {"bytes", r->bytes}) &&
 	       cJSON_AddBoolToObject(meta, "compressed", p->compress) &&

@@ -12,7 +12,7 @@ TAILQ_HEAD(fr_job_list, fr_dump_job);
 /* The kept dump: a failed dump that the dumper tries to write again. Only the dumper thread uses it. */
 struct fr_kept {
 	struct fr_dump_job *job; /* NULL: there is no kept dump */
-	struct fr_snapshot *snapshot;
+	struct fr_snapshots snapshots;
 	/* Results of fr_tracker_write_model(): the process model of the dump, and later side-band. */
 	struct fr_buf state, since;
 	struct fr_session session; /* a copy, because the next session of the dumper may lack old events */
@@ -49,9 +49,9 @@ void fr_dumper_run(struct fr_dumper *p, struct fr_dump_job *job);
 /* Applies the limits. The thread calls this at its start, and then every hour. If FIRST is true, also removes
    the files that a killed recorder left. */
 void fr_dumper_tidy(struct fr_dumper *p, bool first);
-/* Writes SNAPSHOT (borrowed) with the events of SESSION, as JOB says. MODEL gets P as its context. Returns 0
+/* Writes SNAPSHOTS (borrowed) with the events of SESSION, as JOB says. MODEL gets P as its context. Returns 0
    or a negative errno. */
-int fr_dumper_write(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snapshot *snapshot,
+int fr_dumper_write(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snapshots *snapshots,
 	const struct fr_session *session, fr_dump_model model);
 /* A function of the type fr_dump_model. It gets the process model from the tracker. */
 int fr_dumper_model(void *p, uint64_t low_watermark_ns, uint64_t time_ns, struct fr_buf *ret_state,
@@ -62,10 +62,10 @@ void fr_dumper_give_up_aux(struct fr_dumper *p, const struct fr_dump_job *job);
 
 /* The functions of kept.c are for the dumper thread. If KeepFailed= is set, and the recorder does not end
    after JOB, this function gives up the previous kept dump, and then tries to keep the data of JOB: it takes
-   over *SNAPSHOT, sets it to NULL, and sets the outcome of JOB to FR_OUTCOME_KEPT. If the data cannot be
-   kept, for example without memory, the caller still owns *SNAPSHOT, and the outcome of JOB does not
+   over SNAPSHOTS, sets it to zeros, and sets the outcome of JOB to FR_OUTCOME_KEPT. If the data cannot be
+   kept, for example without memory, the caller still owns SNAPSHOTS, and the outcome of JOB does not
    change. */
-void fr_kept_take(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snapshot **snapshot);
+void fr_kept_take(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snapshots *snapshots);
 /* Tries to write the kept dump again. If that fails and LAST is true, gives up the kept dump. If the kept
    dump has become a file or has been given up, returns its job, which the caller then owns. Otherwise returns
    NULL. */

@@ -34,6 +34,7 @@ struct fr_dump_asked {
 	uint64_t last_ns;	 /* the time before the trigger; 0: the whole ring */
 	uint64_t post_ns;	 /* the time after the trigger */
 	uint64_t from_ns, to_ns; /* if from_ns or to_ns is not 0, last_ns and post_ns are not used */
+	bool exact;		 /* a person gave the window: it is that of all rings */
 };
 
 struct fr_dump_job {
@@ -46,6 +47,11 @@ struct fr_dump_job {
 	struct fr_dump_asked asked;
 	uint64_t from_ns, to_ns; /* the window, monotonic; from_ns 0: from the oldest sample on */
 	uint64_t ready_ns;	 /* the job is not written before this time */
+	struct fr_dump_job_ring {
+		char name[FR_RING_LABEL_SIZE];
+		uint64_t window_ns; /* Window= of its section; 0: that of the job */
+	} rings[FR_RINGS_MAX];	    /* by number; n_rings 0: there is only one ring */
+	unsigned n_rings;
 	bool compress;
 	struct fr_file_writer_config writer;
 	struct fr_job_aux *aux; /* the AUX data, from the snapshot on; NULL: none */

@@ -21,7 +21,7 @@ static void update_stats(struct fr_dumper *p, uint64_t n_lost)
 	uint64_t frames, bytes = 0;
 
 	if (k->job)
-		fr_snapshot_size(k->snapshot, &frames, &bytes);
+		fr_snapshots_size(&k->snapshots, &frames, &bytes);
 	fr_lock(&p->lock);
 	p->stats.kept = k->job;
 	p->stats.kept_bytes = bytes;
@@ -43,7 +43,7 @@ static void keep_jit_files(struct fr_dumper *p, uint64_t since_ns)
 static void forget(struct fr_dumper *p)
 {
 	keep_jit_files(p, UINT64_MAX);
-	p->kept.snapshot = fr_snapshot_free(p->kept.snapshot);
+	fr_snapshots_free(&p->kept.snapshots);
 	fr_buf_deinit(&p->kept.state);
 	fr_buf_deinit(&p->kept.since);
 	fr_session_deinit(&p->kept.session);
@@ -69,37 +69,38 @@ static struct fr_dump_job *copy_job(const struct fr_dump_job *job)
 	return copy;
 }
 
-/* Copies the tail model, and counts the samples of SNAPSHOT. Call this while the oldest frame of SNAPSHOT is
-   pinned, because its eviction would change the tail model. */
-static int copy_model(struct fr_dumper *p, struct fr_snapshot *snapshot, struct fr_kept *k)
+/* Copies the tail model, and counts the samples of SNAPSHOTS. Call this while the oldest frame of SNAPSHOTS
+   is pinned, because its eviction would change the tail model. */
+static int copy_model(struct fr_dumper *p, struct fr_snapshots *snapshots, struct fr_kept *k)
 {
 	uint64_t oldest_ns = UINT64_MAX;
 	struct fr_frame f;
 
-	while (fr_snapshot_next(snapshot, &f) > 0) {
-		k->samples += f.n_samples;
-		if (f.n_samples)
-			oldest_ns = FR_MIN(oldest_ns, f.first_ns);
-		if (f.n_sideband)
-			oldest_ns = FR_MIN(oldest_ns, f.sideband_first_ns);
-	}
-	fr_snapshot_rewind(snapshot);
-	return fr_dumper_model(
-		p, fr_snapshot_low_watermark(snapshot), oldest_ns ? oldest_ns - 1 : 0, &k->state, &k->since);
+	for (unsigned i = 0; i < snapshots->n; i++)
+		while (fr_snapshot_next(snapshots->of[i], &f) > 0) {
+			k->samples += f.n_samples;
+			if (f.n_samples)
+				oldest_ns = FR_MIN(oldest_ns, f.first_ns);
+			if (f.n_sideband && i == snapshots->sideband)
+				oldest_ns = FR_MIN(oldest_ns, f.sideband_first_ns);
+		}
+	fr_snapshots_rewind(snapshots);
+	return fr_dumper_model(p, fr_snapshots_low_watermark(snapshots), oldest_ns ? oldest_ns - 1 : 0,
+		&k->state, &k->since);
 }
 
-/* Retains SNAPSHOT, and copies its tail model and the session to K. *RET_LOST gets the number of samples that
-   did not fit into the retained snapshot. Unpins SNAPSHOT in any case. Returns 0, or another value if one of
-   the steps failed. */
-static int retain(struct fr_dumper *p, struct fr_snapshot *snapshot, struct fr_kept *k, uint64_t *ret_lost)
+/* Retains SNAPSHOTS, and copies its tail model and the session to K. *RET_LOST gets the number of samples
+   that did not fit into the retained snapshots. Unpins SNAPSHOTS in any case. Returns 0, or another value if
+   one of the steps failed. */
+static int retain(struct fr_dumper *p, struct fr_snapshots *snapshots, struct fr_kept *k, uint64_t *ret_lost)
 {
-	int r = fr_snapshot_retain(snapshot, ret_lost);
+	int r = fr_snapshots_retain(snapshots, ret_lost);
 
 	if (r == 0)
-		r = copy_model(p, snapshot, k);
+		r = copy_model(p, snapshots, k);
 	if (r == 0)
 		r = fr_session_copy(&p->session, &k->session);
-	fr_snapshot_unpin(snapshot);
+	fr_snapshots_unpin(snapshots);
 	return r;
 }
 
@@ -108,7 +109,7 @@ static int retain(struct fr_dumper *p, struct fr_snapshot *snapshot, struct fr_k
 static struct fr_dump_job *give_up(struct fr_dumper *p, bool last)
 {
 	struct fr_dump_job *job = TAKE_PTR(p->kept.job);
-	uint64_t samples = last ? p->kept.samples : fr_snapshot_evicted_samples(p->kept.snapshot);
+	uint64_t samples = last ? p->kept.samples : fr_snapshots_evicted_samples(&p->kept.snapshots);
 
 	forget(p);
 	fr_dumper_give_up_aux(p, job);
@@ -118,7 +119,7 @@ static struct fr_dump_job *give_up(struct fr_dumper *p, bool last)
 	return job;
 }
 
-void fr_kept_take(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snapshot **snapshot)
+void fr_kept_take(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snapshots *snapshots)
 {
 	struct fr_kept k = {.retry_ns = fr_monotonic_ns() + RETRY_NS};
 	uint64_t lost = 0;
@@ -127,16 +128,17 @@ void fr_kept_take(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snapsh
 		return;
 	if (p->kept.job)
 		fr_dumper_finish(p, give_up(p, false), false);
-	keep_jit_files(p, fr_snapshot_low_watermark(*snapshot));
+	keep_jit_files(p, fr_snapshots_low_watermark(snapshots));
 	k.job = copy_job(job);
-	if (!k.job || retain(p, *snapshot, &k, &lost) != 0) {
+	if (!k.job || retain(p, snapshots, &k, &lost) != 0) {
 		fr_dump_job_free(k.job);
 		fr_buf_deinit(&k.state);
 		fr_buf_deinit(&k.since);
 		keep_jit_files(p, UINT64_MAX);
 		return;
 	}
-	k.snapshot = TAKE_PTR(*snapshot);
+	k.snapshots = *snapshots;
+	*snapshots = (struct fr_snapshots){0};
 	k.job->aux = TAKE_PTR(job->aux);
 	p->kept = k;
 	job->outcome = FR_OUTCOME_KEPT;
@@ -160,11 +162,11 @@ struct fr_dump_job *fr_kept_retry(struct fr_dumper *p, bool last)
 
 	if (!job)
 		return NULL;
-	fr_snapshot_rewind(k->snapshot);
+	fr_snapshots_rewind(&k->snapshots);
 	fr_vacuum_report_deinit(&job->vacuum);
 	job->diag = (struct fr_diag){0};
 	job->vacuum_diag = (struct fr_diag){0};
-	job->code = fr_dumper_write(p, job, k->snapshot, &k->session, copied_model);
+	job->code = fr_dumper_write(p, job, &k->snapshots, &k->session, copied_model);
 	if (job->code < 0 && last)
 		return give_up(p, true);
 	if (job->code < 0) {

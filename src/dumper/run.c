@@ -126,7 +126,40 @@ static bool is_in_the_past(const struct fr_dump_job *job)
 	return job->to_ns < job->trigger_ns;
 }
 
-int fr_dumper_write(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snapshot *snapshot,
+/* Returns the begin of the window of the ring with the number I in JOB. */
+static uint64_t from_ns(const struct fr_dump_job *job, unsigned i)
+{
+	const uint64_t window_ns = job->asked.exact || job->final ? 0 : job->rings[i].window_ns;
+
+	if (!window_ns)
+		return job->from_ns;
+	return window_ns < job->trigger_ns ? job->trigger_ns - window_ns : 0;
+}
+
+/* Returns the begin of the longest window of JOB. */
+static uint64_t oldest_ns(const struct fr_dump_job *job)
+{
+	uint64_t ret = job->from_ns;
+
+	for (unsigned i = 0; i < job->n_rings; i++)
+		ret = FR_MIN(ret, from_ns(job, i));
+	return ret;
+}
+
+/* Fills RET with the windows of the rings of S. A reload can have changed the rings since the job was made.
+ */
+static void ring_windows(const struct fr_dump_job *job, const struct fr_snapshots *s,
+	struct fr_dump_ring ret[static FR_RINGS_MAX])
+{
+	for (unsigned i = 0; i < s->n_rings; i++) {
+		ret[i] = (struct fr_dump_ring){s->name[i], job->from_ns};
+		for (unsigned k = 0; k < job->n_rings; k++)
+			if (!strcmp(job->rings[k].name, s->name[i]))
+				ret[i].from_ns = from_ns(job, k);
+	}
+}
+
+int fr_dumper_write(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snapshots *snapshots,
 	const struct fr_session *session, fr_dump_model model_of)
 {
 	const struct fr_clock_pair clock = fr_clock_pair_now();
@@ -134,15 +167,17 @@ int fr_dumper_write(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snap
 	_cleanup_(fr_job_samples_deinit) struct fr_job_samples samples = {0};
 	struct writing w = {p, job, model_of, time_ns / FR_NSEC_PER_USEC * FR_NSEC_PER_USEC};
 	int r = fr_job_samples_init(&samples, job->meta);
+	struct fr_dump_ring rings[FR_RINGS_MAX];
 	const struct fr_dump_params params = {
 		.dirfd = p->config.dirfd,
 		.session = session,
 		.clock = clock,
 		.trigger_ns = job->trigger_ns,
-		.from_ns = job->from_ns,
+		.from_ns = snapshots->n_rings > 1 ? oldest_ns(job) : job->from_ns,
 		/* The records of the stops of the AUX areas belong to the dump, too. */
 		.to_ns = job->aux && !is_in_the_past(job) ? FR_MAX(job->to_ns, job->aux->snapshot.last_ns)
 							  : job->to_ns,
+		.rings = snapshots->n_rings > 1 ? rings : NULL,
 		.compress = job->compress,
 		.level = p->config.level,
 		.section_max = p->config.section_max,
@@ -162,11 +197,12 @@ int fr_dumper_write(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snap
 
 	if (r < 0)
 		return fr_fail_errno(&job->diag, r, NULL, "cannot make the trigger samples of the dump");
+	ring_windows(job, snapshots, rings);
 	r = follow_directory(p, job, &job->diag);
 	if (r < 0)
 		return r;
 	report_writing(p, time_ns);
-	r = fr_dump_write(snapshot, &params, job->meta, &job->result, &job->diag);
+	r = fr_dump_write(snapshots, &params, job->meta, &job->result, &job->diag);
 	report_writing(p, 0);
 	if (r >= 0)
 		r = note_directory(p, job);
@@ -181,12 +217,12 @@ int fr_dumper_write(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snap
 static void take_aux(struct fr_dumper *p, struct fr_dump_job *job)
 {
 	const uint64_t window_ns = fr_dumper_settings(p).aux_window_ns;
-	const uint64_t oldest_ns = window_ns && window_ns < job->trigger_ns ? job->trigger_ns - window_ns : 0;
+	const uint64_t limit_ns = window_ns && window_ns < job->trigger_ns ? job->trigger_ns - window_ns : 0;
 	struct fr_aux_areas areas = {0};
 	int r = p->config.ref_aux(p->config.ctx, &areas);
 
 	if (r == 0)
-		r = fr_job_aux_take(&areas, FR_MAX(job->from_ns, oldest_ns),
+		r = fr_job_aux_take(&areas, FR_MAX(oldest_ns(job), limit_ns),
 			is_in_the_past(job) ? job->to_ns : UINT64_MAX, &job->aux);
 	if (r < 0)
 		cJSON_AddStringToObject(job->meta, "aux_error", strerror(-r));
@@ -214,12 +250,12 @@ static void finish_aux(struct fr_dumper *p, struct fr_dump_job *job)
 
 static void run_dump(struct fr_dumper *p, struct fr_dump_job *job)
 {
-	struct fr_snapshot *snapshot = NULL;
+	struct fr_snapshots snapshots = {0};
 	uint64_t due_ns, now_ns;
 	cJSON *asked;
 
 	take_aux(p, job);
-	job->code = fr_recorder_snapshot(p->config.recorder, &snapshot);
+	job->code = fr_recorder_snapshot(p->config.recorder, &snapshots);
 	if (job->code < 0) {
 		fr_fail_errno(&job->diag, job->code, NULL, "cannot take a snapshot of the ring");
 		fr_dumper_give_up_aux(p, job);
@@ -239,15 +275,15 @@ static void run_dump(struct fr_dumper *p, struct fr_dump_job *job)
 	asked = cJSON_AddObjectToObject(job->meta, "asked");
 	fr_json_add_u64(asked, "from_ns", job->from_ns);
 	fr_json_add_u64(asked, "to_ns", job->to_ns);
-	p->config.add_steps(p->config.ctx, FR_MAX(job->from_ns, fr_snapshot_low_watermark(snapshot)),
+	p->config.add_steps(p->config.ctx, FR_MAX(oldest_ns(job), fr_snapshots_low_watermark(&snapshots)),
 		job->to_ns, job->meta);
-	job->code = fr_dumper_write(p, job, snapshot, &p->session, fr_dumper_model);
+	job->code = fr_dumper_write(p, job, &snapshots, &p->session, fr_dumper_model);
 	if (job->code < 0)
-		fr_kept_take(p, job, &snapshot);
+		fr_kept_take(p, job, &snapshots);
 	if (job->code < 0 && job->outcome != FR_OUTCOME_KEPT)
 		fr_dumper_give_up_aux(p, job);
 	job->aux = fr_job_aux_free(job->aux);
-	fr_snapshot_free(snapshot);
+	fr_snapshots_free(&snapshots);
 }
 
 /* Removes the dumps that JOB names. If a dump cannot be removed, goes on with the next one. Returns the first

@@ -43,7 +43,7 @@ static int absolute_window(const struct fr_window_bounds *c, uint64_t now_ns, ui
 			"covers "
 			"more",
 			"the ring no longer holds any sample of this window");
-	*ret = (struct fr_dump_asked){.from_ns = from_ns, .to_ns = c->has_to ? to_ns : 0};
+	*ret = (struct fr_dump_asked){.from_ns = from_ns, .to_ns = c->has_to ? to_ns : 0, .exact = true};
 	return 0;
 }
 
@@ -55,6 +55,7 @@ int fr_window_from_bounds(const struct fr_window_bounds *c, uint64_t now_ns, uin
 			"these options for the window exclude each other");
 	if (c->has_from || c->has_to)
 		return absolute_window(c, now_ns, ring_first_ns, ret, d);
+	ret->exact = c->has_last;
 	if (c->has_last)
 		ret->last_ns = c->last_ns;
 	if (c->has_post)

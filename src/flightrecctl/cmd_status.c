@@ -44,6 +44,24 @@ static void print_ring(const cJSON *s)
 			ctl_size(s, "ring.pinned"));
 }
 
+static void print_rings(const cJSON *s)
+{
+	const cJSON *ring;
+
+	cJSON_ArrayForEach (ring, ctl_get(s, "rings")) {
+		char name[64];
+
+		snprintf(name, sizeof(name), "%s", ring->string);
+		ctl_replace_control_characters(name);
+		ctl_field("", "%s: the last %s, %.0f samples; %s of %s used, %.0f samples evicted", name,
+			ctl_seconds(ring, "span_s"), ctl_number(ring, "samples"), ctl_size(ring, "used"),
+			ctl_size(ring, "size"), ctl_number(ring, "evicted_samples"));
+	}
+	if (ctl_get(s, "sideband_ring"))
+		ctl_field("", "side-band of all: %s of %s used", ctl_size(s, "sideband_ring.used"),
+			ctl_size(s, "sideband_ring.size"));
+}
+
 static void print_adopted(const cJSON *s)
 {
 	const double restarts = ctl_number(s, "adopted.restarts");
@@ -280,8 +298,8 @@ static void print_status(const cJSON *s)
 	static const struct {
 		const char *member;
 		void (*print)(const cJSON *s);
-	} sections[] = {{"", print_head}, {"ring", print_ring}, {"adopted", print_adopted},
-		{"sideband", print_sideband}, {"unwind", print_stacks},
+	} sections[] = {{"", print_head}, {"ring", print_ring}, {"rings", print_rings},
+		{"adopted", print_adopted}, {"sideband", print_sideband}, {"unwind", print_stacks},
 		{"frequency.off_cpu_threshold_ns", print_off_cpu}, {"aux", print_aux}, {"", print_self},
 		{"dumps", print_dumps}, {"triggers", print_triggers}, {"notices", print_notices},
 		{"", print_events}, {"", print_losses}};

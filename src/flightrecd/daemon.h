@@ -22,7 +22,7 @@
 #include "dumper/collector.h"
 #include "dumper/dumper.h"
 #include "handover/handover.h"
-#include "history/history.h"
+#include "history/rings.h"
 #include "jit/open_files.h"
 #include "recorder/command.h"
 #include "recorder/cpu_watch.h"
@@ -77,7 +77,7 @@ struct fr_daemon {
 	struct fr_handover handover;
 	struct fr_command command; /* of "-- COMMAND" */
 	pid_t recorded_pid;	   /* pid of the command, also after its end; 0: no command is recorded */
-	/* Locked while the main thread changes `recording.capture`, `history` or `lost_before`, and while the
+	/* Locked while the main thread changes `recording.capture`, `rings` or `lost_before`, and while the
 	   dumper thread reads these members. */
 	struct fr_lock parts_lock;
 	/* The tracker holds this lock while it scans /proc, and low watermarks are frozen (docs/GLOSSARY.md).
@@ -88,7 +88,7 @@ struct fr_daemon {
 	struct fr_crashmem *memory;    /* RingMemory=; NULL: the ring is in a memfd */
 	struct fr_diag no_memory;      /* why RingMemory= is not used; code 0: it is used, or not asked for */
 	struct fr_tail *tail;	       /* the process model at the ring's tail, in `memory`; or NULL */
-	struct fr_history *history;
+	struct fr_rings rings;
 	uint64_t lost_before[_FR_LOSS_MAX]; /* losses of earlier instances and captures */
 	struct fr_tracker *tracker;
 	struct fr_recorder *recorder;

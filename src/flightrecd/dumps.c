@@ -9,6 +9,7 @@
 #include "reporting/dump_report.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -27,6 +28,15 @@ struct fr_dump_asked fr_daemon_asked(const struct fr_daemon *m, const char *name
 		m, t ? t->window_ns : FR_TRIGGER_UNSET, t ? t->post_ns : FR_TRIGGER_UNSET);
 }
 
+static void set_rings(const struct fr_daemon *m, struct fr_dump_job *job)
+{
+	job->n_rings = m->rings.n > 1 ? m->rings.n : 0;
+	for (unsigned i = 0; i < job->n_rings; i++) {
+		snprintf(job->rings[i].name, sizeof(job->rings[i].name), "%s", m->rings.name[i]);
+		job->rings[i].window_ns = i ? m->config->ring[i - 1].window_ns : 0;
+	}
+}
+
 static struct fr_dump_job *new_job(struct fr_daemon *m, const struct fr_dump_request *q)
 {
 	struct fr_dump_job *job = fr_dump_job_new(FR_JOB_DUMP);
@@ -43,6 +53,7 @@ static struct fr_dump_job *new_job(struct fr_daemon *m, const struct fr_dump_req
 	if (job->final)
 		job->asked.post_ns = 0;
 	fr_dump_job_set_window(job);
+	set_rings(m, job);
 	job->compress = m->config->dump_compress && !q->no_compression;
 	job->writer = (struct fr_file_writer_config){
 		.block_bytes = m->config->block_bytes, .depth = m->config->queue_depth};

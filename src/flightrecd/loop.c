@@ -190,11 +190,14 @@ static int add_sources(struct fr_daemon *m, struct fr_diag *d)
 static void report_ready(struct fr_daemon *m)
 {
 	char ring[FR_UNIT_SIZE], events[512];
+	struct fr_history_stats stats;
 
-	fr_size_format(fr_history_size(m->history), ring);
+	fr_rings_stats(&m->rings, &stats);
+	fr_size_format(stats.size_bytes, ring);
 	fr_recording_describe(&m->recording, events, sizeof(events));
-	fr_log_struct(LOG_INFO, FR_MSG_STARTED, NULL, 0, "recording %s into %s of %s; dumps go to %s", events,
-		ring, m->memory ? m->config->ring_memory : "memory", m->config->directory);
+	fr_log_struct(LOG_INFO, FR_MSG_STARTED, NULL, 0, "recording %s into %s%s of %s; dumps go to %s",
+		events, m->rings.n > 1 ? "rings with " : "", ring,
+		m->memory ? m->config->ring_memory : "memory", m->config->directory);
 	sd_notify(0, "READY=1");
 	fr_daemon_notify_status(m);
 }

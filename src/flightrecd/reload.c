@@ -11,6 +11,8 @@
 #include "flightrecd/change.h"
 #include "flightrecd/reopen.h"
 #include "flightrecd/resize.h"
+#include "flightrecd/ring_changes.h"
+#include "flightrecd/rings.h"
 #include "flightrecd/stacks.h"
 #include "flightrecd/stages.h"
 #include "flightrecd/triggers.h"
@@ -54,6 +56,7 @@ static void prepare(void *ctx)
 
 static int change_recording(struct fr_daemon *m, struct reload *x)
 {
+	struct fr_rings rings, old;
 	char events[512];
 	int r;
 
@@ -61,13 +64,21 @@ static int change_recording(struct fr_daemon *m, struct reload *x)
 		fr_json_add_line(x->waiting, "the recording of a command keeps its first events");
 	if (!x->has_next)
 		return 0;
-	r = fr_daemon_switch(m, &x->next, &x->diag);
+	r = fr_daemon_prepare_rings(m, &x->fresh, &rings, &x->diag);
 	if (r < 0)
 		return r;
+	old = m->rings;
+	r = fr_daemon_switch(m, &x->next, &rings, &x->diag);
+	if (r < 0) {
+		fr_daemon_free_rings(&rings, &m->rings);
+		return r;
+	}
+	fr_daemon_drop_rings(m, &old);
 	/* Now x->next has the old events with their kernel rings. Close them before the ring changes its
 	   size, because a larger ring can need the memory of the old kernel rings. */
 	fr_recording_close(&x->next);
 	fr_config_swap_recording(m->config, &x->fresh);
+	fr_daemon_store(m); /* with the new names of the rings */
 	fr_recording_describe(&m->recording, events, sizeof(events));
 	fr_json_add_line(x->changed, "records %s", events);
 	return 0;
@@ -83,7 +94,7 @@ static void change_ring(struct fr_daemon *m, struct reload *x)
 		return;
 	if (fr_daemon_resize(m, fresh, &adopted) < 0) {
 		fr_json_add_line(x->waiting, "RingSize= stays at %s: %s%s%s",
-			fr_size_format(fr_history_size(m->history), size), m->ring_kept.what,
+			fr_size_format(fr_history_size(m->rings.ring[0]), size), m->ring_kept.what,
 			m->ring_kept.hint[0] ? "; " : "", m->ring_kept.hint);
 		return;
 	}
@@ -91,6 +102,63 @@ static void change_ring(struct fr_daemon *m, struct reload *x)
 	fr_json_add_line(x->changed, "RingSize= is now %s; the ring keeps %llu samples%s",
 		fr_size_format(fresh->ring_bytes, size), (unsigned long long)adopted.samples,
 		adopted.frames_left_out ? "; the oldest did not fit" : "");
+}
+
+/* The sizes and windows of the sections [Ring NAME]. */
+static void change_rings(struct fr_daemon *m, struct reload *x)
+{
+	/* If the recording has changed, the fresh rings are in the configuration in force already. */
+	const struct fr_ring_config *rings = x->has_next ? m->config->ring : x->fresh.ring;
+
+	if (!x->has_next && !fr_config_has_same_recording(m->config, &x->fresh))
+		return; /* a command keeps its events, and so its rings */
+	for (size_t i = 0; i < m->config->n_ring && i + 1 < m->rings.n; i++) {
+		const struct fr_ring_config *fresh = &rings[i];
+		struct fr_ring_config *now = &m->config->ring[i];
+		struct fr_history_adopted adopted = {0};
+		char size[FR_UNIT_SIZE];
+		struct fr_diag d = {0};
+
+		if (now->window_ns != fresh->window_ns)
+			fr_json_add_line(x->changed, "the ring %s has another Window=", now->name);
+		now->window_ns = fresh->window_ns;
+		if (fr_history_level(m->rings.ring[i + 1]) != fr_config_ring_level(m->config, fresh))
+			fr_json_add_line(x->waiting, "CompressionLevel= of the ring %s waits for a restart",
+				now->name);
+		if (fr_history_size(m->rings.ring[i + 1]) == fr_history_whole_pages(fresh->size_bytes))
+			continue;
+		fr_size_format(fresh->size_bytes, size);
+		if (fr_daemon_resize_ring(
+			    m, (unsigned)i + 1, fresh->size_bytes, fresh->origin, &adopted, &d) < 0) {
+			fr_json_add_line(x->waiting, "the ring %s does not get %s: %s%s%s", now->name, size,
+				d.what, d.hint[0] ? "; " : "", d.hint);
+			continue;
+		}
+		now->size_bytes = fresh->size_bytes;
+		fr_json_add_line(x->changed, "the ring %s has %s now, and keeps %llu samples", now->name,
+			size, (unsigned long long)adopted.samples);
+	}
+}
+
+static void change_sideband_ring(struct fr_daemon *m, const struct reload *x)
+{
+	struct fr_history_adopted adopted = {0};
+	char size[FR_UNIT_SIZE];
+	struct fr_diag d = {0};
+	uint64_t bytes;
+
+	m->config->sideband_ring_bytes = x->fresh.sideband_ring_bytes;
+	if (!m->rings.sideband)
+		return;
+	bytes = fr_daemon_sideband_bytes(m);
+	if (fr_history_size(m->rings.sideband) == fr_history_whole_pages(bytes))
+		return;
+	fr_size_format(bytes, size);
+	if (fr_daemon_resize_ring(m, m->rings.n, bytes, "SidebandRing=", &adopted, &d) < 0)
+		fr_json_add_line(x->waiting, "the ring of the side-band does not get %s: %s%s%s", size,
+			d.what, d.hint[0] ? "; " : "", d.hint);
+	else
+		fr_json_add_line(x->changed, "the ring of the side-band has %s now", size);
 }
 
 static void apply_live_keys(struct fr_daemon *m, const struct fr_config *fresh)
@@ -114,6 +182,8 @@ static int put_in_force(struct fr_daemon *m, struct reload *x)
 	if (r < 0)
 		return r;
 	change_ring(m, x);
+	change_rings(m, x);
+	change_sideband_ring(m, x);
 	n = fr_config_restart_keys(m->config, &x->fresh, keys);
 	for (size_t i = 0; i < n; i++)
 		fr_json_add_line(x->waiting, "%s= waits for a restart", keys[i]);

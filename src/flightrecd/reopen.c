@@ -23,7 +23,7 @@ static void drop_closed_events(struct fr_daemon *m)
 	struct fr_history_stats ring;
 	struct fr_tracker_stats tracker;
 
-	fr_history_stats(m->history, &ring);
+	fr_rings_stats(&m->rings, &ring);
 	fr_tracker_stats(m->tracker, &tracker);
 	fr_session_drop_closed_events(
 		&m->recording.session, FR_MIN(ring.low_watermark_ns, tracker.low_watermark_ns));
@@ -65,7 +65,7 @@ static int announce(struct fr_daemon *m, struct fr_recording *next, struct fr_di
 
 /* Swaps the recording of the daemon with `next`. The session of the daemon, which already has the events of
    both recordings, stays. */
-static void put_in_place(struct fr_daemon *m, struct fr_recording *next)
+static void put_in_place(struct fr_daemon *m, struct fr_recording *next, const struct fr_rings *rings)
 {
 	struct fr_recording old = m->recording;
 
@@ -73,6 +73,8 @@ static void put_in_place(struct fr_daemon *m, struct fr_recording *next)
 	fr_capture_inherit_counters(next->capture, old.capture, m->lost_before);
 	m->recording = *next;
 	m->recording.session = old.session;
+	if (rings != &m->rings)
+		fr_rings_take_named(&m->rings, rings);
 	fr_unlock(&m->parts_lock);
 	old.session = (struct fr_session){0};
 	*next = old;
@@ -92,7 +94,8 @@ static void close_old_events(struct fr_daemon *m)
 		m->dumper, &m->recording.session, fr_capture_has_overwrite(m->recording.capture));
 }
 
-int fr_daemon_switch(struct fr_daemon *m, struct fr_recording *next, struct fr_diag *d)
+int fr_daemon_switch(
+	struct fr_daemon *m, struct fr_recording *next, const struct fr_rings *rings, struct fr_diag *d)
 {
 	int r = complete(m, next, d);
 	unsigned stored = 0;
@@ -109,12 +112,12 @@ int fr_daemon_switch(struct fr_daemon *m, struct fr_recording *next, struct fr_d
 	if (r >= 0)
 		r = fr_capture_enable(next->capture, FR_CAPTURE_SAMPLES, d);
 	if (r >= 0)
-		r = fr_recorder_switch(m->recorder, next->capture, d);
+		r = fr_recorder_switch(m->recorder, next->capture, rings, d);
 	if (r < 0) {
 		fr_bpf_store_remove(&m->handover.bpf, stored);
 		return r;
 	}
-	put_in_place(m, next);
+	put_in_place(m, next, rings);
 	close_old_events(m);
 	fr_daemon_store(m);
 	fr_daemon_use_bpf(m, stored);
@@ -187,7 +190,7 @@ static void finish(struct fr_daemon *m, void *ctx, bool aborted)
 	struct reopening *x = ctx;
 
 	if (!aborted && x->result >= 0)
-		x->result = fr_daemon_switch(m, &x->next, &x->diag);
+		x->result = fr_daemon_switch(m, &x->next, &m->rings, &x->diag);
 	if (x->result < 0 && !x->diag.code)
 		fr_fail_errno(&x->diag, x->result, NULL, "cannot open the events");
 	if (!aborted && x->result >= 0) {

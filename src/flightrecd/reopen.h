@@ -19,7 +19,8 @@
 /* Cuts over to the recording `next`, which is open and not enabled. On success, puts the old recording into
    *next and returns 0. On failure, the old recording goes on, and the function returns a negative errno, with
    a message in D. In both cases, the caller has to close *next. */
-int fr_daemon_switch(struct fr_daemon *daemon, struct fr_recording *next, struct fr_diag *d);
+int fr_daemon_switch(
+	struct fr_daemon *daemon, struct fr_recording *next, const struct fr_rings *rings, struct fr_diag *d);
 
 /* Begins to watch for CPUs that come online. */
 void fr_daemon_watch_cpus(struct fr_daemon *daemon);

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "config/memory.h"
+#include "flightrecd/rings.h"
 #include "flightrecd/stages.h"
 #include "flightrecd/watchdog.h"
 
@@ -21,16 +22,31 @@
    as a loss, and a scan finds the missing names. */
 #define TRACKER_PATIENCE_MS 200
 
+/* Returns the ring with the number RING; m->rings.n: that of the side-band. */
+static struct fr_history **ring_at(struct fr_daemon *m, unsigned ring)
+{
+	return ring < m->rings.n ? &m->rings.ring[ring] : &m->rings.sideband;
+}
+
+static const char *name_of(const struct fr_daemon *m, unsigned ring)
+{
+	return ring < m->rings.n ? m->rings.name[ring] : FR_STATE_SIDEBAND;
+}
+
 struct resizing {
 	struct fr_daemon *m;
+	unsigned ring;
 	bool tracker_waits; /* the tracker was too slow in a step: the next steps do not wait for it */
 };
 
 static void store_new_ring(void *ctx, int fd)
 {
-	const struct resizing *x = ctx;
+	struct resizing *x = ctx;
 
-	fr_handover_add_ring(&x->m->handover, fd);
+	if (x->ring)
+		fr_handover_add_part(&x->m->handover, name_of(x->m, x->ring), fd, &x->m->recording.session);
+	else
+		fr_handover_add_ring(&x->m->handover, fd);
 }
 
 /* A resize evicts frames, and evicted side-band goes to the tracker through a bounded queue. So this function
@@ -49,9 +65,10 @@ static void on_step(void *ctx)
 		fr_daemon_feed_watchdog(x->m);
 }
 
-static int resize(struct fr_daemon *m, uint64_t bytes, struct fr_history_adopted *ret, struct fr_diag *d)
+static int resize(
+	struct fr_daemon *m, unsigned ring, uint64_t bytes, struct fr_history_adopted *ret, struct fr_diag *d)
 {
-	struct resizing resizing = {.m = m};
+	struct resizing resizing = {.m = m, .ring = ring};
 	const struct fr_recorder_resize calls = {store_new_ring, on_step, &resizing};
 	int r;
 
@@ -59,7 +76,7 @@ static int resize(struct fr_daemon *m, uint64_t bytes, struct fr_history_adopted
 		return fr_fail_errno(
 			d, -EBUSY, "try again", "the ring cannot change its size during a scan of /proc");
 	fr_lock(&m->parts_lock);
-	r = fr_recorder_resize(m->recorder, &m->history, bytes, &calls, ret, d);
+	r = fr_recorder_resize(m->recorder, ring_at(m, ring), bytes, &calls, ret, d);
 	fr_unlock(&m->parts_lock);
 	fr_unlock(&m->freeze_lock);
 	return r;
@@ -72,10 +89,10 @@ int fr_daemon_resize(struct fr_daemon *m, const struct fr_config *config, struct
 
 	m->ring_kept = (struct fr_diag){0};
 	fr_memory_read("", &memory);
-	r = fr_memory_check_ring(
-		&memory, fr_history_size(m->history), config->ring_bytes, config->ring_origin, &m->ring_kept);
+	r = fr_memory_check_ring(&memory, fr_history_size(m->rings.ring[0]), config->ring_bytes,
+		config->ring_origin, &m->ring_kept);
 	if (r == 0)
-		r = resize(m, config->ring_bytes, ret, &m->ring_kept);
+		r = resize(m, 0, config->ring_bytes, ret, &m->ring_kept);
 	if (r < 0) {
 		if (!m->ring_kept.code)
 			fr_fail_errno(&m->ring_kept, r, NULL, "the ring cannot change its size");
@@ -86,25 +103,70 @@ int fr_daemon_resize(struct fr_daemon *m, const struct fr_config *config, struct
 	return 0;
 }
 
-void fr_daemon_fit_ring(struct fr_daemon *m)
+int fr_daemon_resize_ring(struct fr_daemon *m, unsigned ring, uint64_t bytes, const char *origin,
+	struct fr_history_adopted *ret, struct fr_diag *d)
 {
-	const uint64_t now_bytes = fr_history_size(m->history);
+	struct fr_memory memory;
+	int r;
+
+	fr_memory_read("", &memory);
+	r = fr_memory_check_ring(&memory, fr_history_size(*ring_at(m, ring)), bytes, origin, d);
+	if (r < 0)
+		return r;
+	r = resize(m, ring, bytes, ret, d);
+	fr_daemon_store(m); /* also after an error: the store can have a new ring that nobody uses */
+	return r;
+}
+
+static int fit(struct fr_daemon *m, unsigned ring, uint64_t bytes, const char *origin, struct fr_diag *d)
+{
+	const uint64_t now_bytes = fr_history_size(*ring_at(m, ring));
 	struct fr_history_adopted adopted = {0};
 	char size[FR_UNIT_SIZE];
 	int r = -EBUSY;
 
-	if (m->memory || now_bytes == fr_history_whole_pages(m->config->ring_bytes))
-		return;
-	fr_size_format(now_bytes, size);
+	if (now_bytes == fr_history_whole_pages(bytes))
+		return 0;
 	/* -EBUSY: try again, because the first scan of /proc can still be running. */
 	for (unsigned i = 0; i < FIT_TRIES && r == -EBUSY; i++)
-		r = fr_daemon_resize(m, m->config, &adopted);
-	if (r < 0) {
-		m->config->ring_bytes = now_bytes;
-		fr_log(LOG_WARNING, "RingSize= stays at %s: %s%s%s", size, m->ring_kept.what,
-			m->ring_kept.hint[0] ? "; " : "", m->ring_kept.hint);
-		return;
+		r = ring ? fr_daemon_resize_ring(m, ring, bytes, origin, &adopted, d)
+			 : fr_daemon_resize(m, m->config, &adopted);
+	if (r == 0)
+		fr_log(LOG_INFO, "the adopted ring %s of %s has another size now%s", name_of(m, ring),
+			fr_size_format(now_bytes, size),
+			adopted.frames_left_out ? "; the oldest did not fit" : "");
+	return r;
+}
+
+static void fit_named_rings(struct fr_daemon *m)
+{
+	char size[FR_UNIT_SIZE];
+
+	for (unsigned i = 1; i < m->rings.n; i++) {
+		struct fr_ring_config *c = &m->config->ring[i - 1];
+		struct fr_diag d = {0};
+
+		if (fit(m, i, c->size_bytes, c->origin, &d) == 0)
+			continue;
+		c->size_bytes = fr_history_size(m->rings.ring[i]);
+		fr_log(LOG_WARNING, "Size= of the ring %s stays at %s: %s%s%s", c->name,
+			fr_size_format(c->size_bytes, size), d.what, d.hint[0] ? "; " : "", d.hint);
 	}
-	fr_log(LOG_INFO, "the adopted ring of %s has another size now%s", size,
-		adopted.frames_left_out ? "; the oldest did not fit" : "");
+}
+
+void fr_daemon_fit_rings(struct fr_daemon *m)
+{
+	struct fr_diag d = {0};
+	char size[FR_UNIT_SIZE];
+
+	if (!m->memory && fit(m, 0, m->config->ring_bytes, NULL, NULL) < 0) {
+		m->config->ring_bytes = fr_history_size(m->rings.ring[0]);
+		fr_log(LOG_WARNING, "RingSize= stays at %s: %s%s%s",
+			fr_size_format(m->config->ring_bytes, size), m->ring_kept.what,
+			m->ring_kept.hint[0] ? "; " : "", m->ring_kept.hint);
+	}
+	fit_named_rings(m);
+	if (m->rings.sideband && fit(m, m->rings.n, fr_daemon_sideband_bytes(m), "SidebandRing=", &d) < 0)
+		fr_log(LOG_WARNING, "the ring of the side-band keeps its size: %s%s%s", d.what,
+			d.hint[0] ? "; " : "", d.hint);
 }

@@ -223,7 +223,7 @@ int fr_daemon_open_tail(struct fr_daemon *m, struct fr_diag *d)
 	if (!m->memory)
 		return 0;
 	if (m->handover.adopted && m->handover.history.in_place)
-		r = fr_tail_adopt(m->memory, fr_history_oldest_seq(m->history) - 1, &m->tail);
+		r = fr_tail_adopt(m->memory, fr_history_oldest_seq(m->rings.ring[0]) - 1, &m->tail);
 	if (r == -EBADMSG)
 		r = fr_tail_new(m->memory, &m->tail);
 	return r < 0 ? fr_fail_errno(d, r, NULL, "cannot keep the processes in %s", m->config->ring_memory)

@@ -6,6 +6,7 @@
 #include "config/saved.h"
 #include "dumper/destination.h"
 #include "flightrecd/ring_memory.h"
+#include "flightrecd/rings.h"
 #include "flightrecd/stacks.h"
 #include "flightrecd/takeover.h"
 #include "trigger/arming.h"
@@ -44,13 +45,10 @@ static int open_recording(struct fr_daemon *m, struct fr_diag *d)
 
 static void on_evicted(void *ctx, const struct fr_frame *frame)
 {
-	struct fr_daemon *m = ctx;
+	const struct fr_daemon *m = ctx;
 
-	/* There is no tracker yet while an adopted ring is opened. The tracker will find this side-band in
-	   the auxiliary file. */
-	if (m->tracker)
-		(void)fr_tracker_push_evicted(m->tracker, frame->seq, frame->low_watermark_ns,
-			frame->sideband, frame->sideband_len);
+	if (!m->rings.sideband)
+		fr_daemon_sideband_evicted(ctx, frame);
 }
 
 /* The tracker's thread holds freeze_lock from this function to on_unfreeze(). */
@@ -59,14 +57,14 @@ static uint64_t on_freeze(void *ctx) FR_NO_THREAD_SAFETY_ANALYSIS
 	struct fr_daemon *m = ctx;
 
 	fr_lock(&m->freeze_lock);
-	return fr_history_freeze(m->history);
+	return fr_history_freeze(fr_rings_sideband(&m->rings));
 }
 
 static void on_unfreeze(void *ctx) FR_NO_THREAD_SAFETY_ANALYSIS
 {
 	struct fr_daemon *m = ctx;
 
-	fr_history_unfreeze(m->history);
+	fr_history_unfreeze(fr_rings_sideband(&m->rings));
 	fr_unlock(&m->freeze_lock);
 }
 
@@ -88,17 +86,17 @@ static int on_inject(
 {
 	struct fr_daemon *m = ctx;
 
-	return fr_history_append_sideband(m->history, records, len, n, first_ns, last_ns);
+	return fr_history_append_sideband(fr_rings_sideband(&m->rings), records, len, n, first_ns, last_ns);
 }
 
 static size_t section_max(const struct fr_daemon *m)
 {
-	return FR_MAX(fr_history_section_max(m->history), (size_t)FR_HISTORY_SECTION_MAX);
+	return FR_MAX(fr_rings_section_max(&m->rings), (size_t)FR_HISTORY_SECTION_MAX);
 }
 
 static int open_history(struct fr_daemon *m, struct fr_diag *d)
 {
-	const struct fr_history_config history = {
+	struct fr_history_config history = {
 		.size_bytes = m->config->ring_bytes,
 		.memory = fr_daemon_ring_memory(m),
 		.populate = true,
@@ -114,8 +112,15 @@ static int open_history(struct fr_daemon *m, struct fr_diag *d)
 		.last_try = m->refused.code != 0,
 	};
 
-	const int r = fr_handover_open_history(&m->handover, &history, &ring, &m->history, d);
+	int r = fr_handover_open_history(&m->handover, &history, &ring, &m->rings.ring[0], d);
 
+	if (r < 0)
+		return r;
+	m->rings.n = 1;
+	history.evicted = fr_daemon_sideband_evicted;
+	r = fr_daemon_open_rings(m, &history, d);
+	if (r == 0)
+		r = fr_handover_read_rings(&m->handover, &m->rings, d);
 	return r < 0 ? r : fr_daemon_open_tail(m, d);
 }
 
@@ -135,7 +140,7 @@ static int open_tracker(struct fr_daemon *m, struct fr_diag *d)
 		.adopt = m->handover.adopted && m->handover.same_directory,
 		.adopt_low_watermark_ns = m->handover.history.low_watermark_ns,
 		.tail = m->tail,
-		.evicted_seq = fr_history_oldest_seq(m->history) - 1,
+		.evicted_seq = fr_history_oldest_seq(fr_rings_sideband(&m->rings)) - 1,
 		.adopt_first = m->handover.first_sideband.data,
 		.freeze = on_freeze,
 		.inject = on_inject,
@@ -275,7 +280,7 @@ static void store_all(struct fr_daemon *m)
 static int start_threads(struct fr_daemon *m, fr_progress progress, struct fr_diag *d)
 {
 	const struct fr_recorder_config recorder = {
-		m->recording.capture, m->history, m->tracker, fr_daemon_period_ms(m)};
+		m->recording.capture, m->rings, m->tracker, fr_daemon_period_ms(m)};
 	pid_t tids[FR_OWN_TIDS_MAX];
 	int r;
 
@@ -321,17 +326,27 @@ void fr_daemon_init(struct fr_daemon *m, struct fr_config *config, int argc, cha
 
 static struct fr_handover_facts facts_of(const struct fr_daemon *m, const uint64_t *lost)
 {
-	return (struct fr_handover_facts){
+	struct fr_handover_facts facts = {
 		.dirfd = m->dirfd,
 		.boot_id = m->boot_id,
 		.started_ns = m->started.monotonic_ns,
 		.counters = &m->counters,
 		.session = &m->recording.session,
-		.history = m->history,
+		.history = m->rings.ring[0],
 		.lost = lost,
 		.memory = m->config->ring_memory,
 		.period_ns = fr_daemon_period_ms(m) * FR_NSEC_PER_MSEC,
 	};
+
+	for (unsigned i = 1; i < m->rings.n; i++, facts.n_parts++) {
+		facts.parts[facts.n_parts].ring = m->rings.name[i];
+		facts.parts[facts.n_parts].history = m->rings.ring[i];
+	}
+	if (m->rings.sideband) {
+		facts.parts[facts.n_parts].ring = FR_STATE_SIDEBAND;
+		facts.parts[facts.n_parts++].history = m->rings.sideband;
+	}
+	return facts;
 }
 
 static int open_parts(struct fr_daemon *m, fr_progress progress, struct fr_diag *d)
@@ -376,7 +391,7 @@ static void close_parts(struct fr_daemon *m)
 	m->recorder = fr_recorder_stop(m->recorder);
 	if (m->tracker)
 		fr_tracker_stop(m->tracker);
-	m->history = fr_history_free(m->history);
+	fr_daemon_close_rings(m);
 	m->tracker = fr_tracker_free(m->tracker);
 	fr_daemon_close_memory(m);
 	m->jit_open_files = fr_jit_open_files_free(m->jit_open_files);
@@ -428,7 +443,7 @@ void fr_daemon_store(struct fr_daemon *m)
 void fr_daemon_update_state(struct fr_daemon *m)
 {
 	const struct fr_loss_counters losses = fr_daemon_losses(m);
-	uint64_t lost[_FR_LOSS_MAX];
+	uint64_t lost[_FR_LOSS_MAX] = {0};
 	const struct fr_handover_facts facts = facts_of(m, lost);
 
 	if (!m->handover.on && !m->memory)
@@ -450,7 +465,7 @@ struct fr_loss_counters fr_daemon_losses(struct fr_daemon *m)
 {
 	return (struct fr_loss_counters){
 		.capture = m->recording.capture,
-		.history = m->history,
+		.rings = &m->rings,
 		.tracker = m->tracker,
 		.dumper = m->dumper,
 		.lost_before = m->lost_before,

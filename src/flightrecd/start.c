@@ -75,7 +75,7 @@ static int open_parts(struct fr_daemon *m, struct fr_diag *d)
 	int r = fr_stages_open(m, fr_start_progress, d);
 
 	if (r >= 0)
-		fr_daemon_fit_ring(m);
+		fr_daemon_fit_rings(m);
 	return r;
 }
 

@@ -48,7 +48,7 @@ static uint64_t on_ring_span(void *ctx)
 	struct fr_daemon *m = ctx;
 	struct fr_history_stats stats;
 
-	fr_history_stats(m->history, &stats);
+	fr_rings_stats(&m->rings, &stats);
 	return stats.first_ns && stats.first_ns < now_ns ? now_ns - stats.first_ns : 0;
 }
 

@@ -103,7 +103,7 @@ static void verb_dump(void *ctx, struct fr_call *call, const cJSON *parameters)
 	(void)fr_param_string(parameters, "reason", &reason);
 	(void)fr_param_bool(parameters, "wait", &waits);
 	(void)fr_param_bool(parameters, "no_compression", &no_compression);
-	fr_history_stats(m->history, &ring);
+	fr_rings_stats(&m->rings, &ring);
 	asked = fr_daemon_asked(m, "control");
 	r = fr_window_from_bounds(&bounds, now_ns, ring.first_ns, &asked, &diag);
 	if (r < 0) {

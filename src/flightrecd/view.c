@@ -51,7 +51,14 @@ void fr_daemon_view(struct fr_daemon *m, struct fr_view *ret)
 			m->server ? fr_server_notice(m->server) : NULL},
 	};
 	fr_losses_sum(&losses, ret->lost);
-	fr_history_stats(m->history, &ret->ring);
+	fr_rings_stats(&m->rings, &ret->ring);
+	if (m->rings.sideband)
+		fr_history_stats(m->rings.sideband, &ret->sideband_ring);
+	ret->n_rings = m->rings.n;
+	for (unsigned i = 0; i < m->rings.n; i++) {
+		ret->rings[i].name = m->rings.name[i];
+		fr_history_stats(m->rings.ring[i], &ret->rings[i].stats);
+	}
 	fr_tracker_stats(m->tracker, &ret->sideband);
 	if (m->tail)
 		fr_tail_stats(m->tail, &ret->tail);

@@ -24,6 +24,7 @@
 #define NAME_PREFIX "flightrec-"
 #define STATE_NAME "flightrec-state"
 #define RING_NAME "flightrec-ring-"
+#define PART_NAME "flightrec-part-"
 /* The longest wait for the service manager to close its copy of a descriptor. */
 #define BARRIER_USEC 5000000
 #define STATE_MAX (16u << 20) /* most bytes of a state in the crash memory, before compression */
@@ -76,6 +77,30 @@ static void name_ring(char ret[static FR_STATE_NAME_MAX], unsigned number)
 	snprintf(ret, FR_STATE_NAME_MAX, RING_NAME "%u", number);
 }
 
+static void name_part(char ret[static FR_STATE_NAME_MAX], unsigned number)
+{
+	snprintf(ret, FR_STATE_NAME_MAX, PART_NAME "%u", number);
+}
+
+static bool is_part(const struct fr_state *s, const char *name)
+{
+	char taken[FR_STATE_NAME_MAX];
+
+	for (uint32_t i = 0; i < s->n_parts; i++) {
+		name_part(taken, s->parts[i].number);
+		if (!strcmp(name, taken))
+			return true;
+	}
+	return false;
+}
+
+static uint64_t inode_of(int fd)
+{
+	struct stat st;
+
+	return fd >= 0 && fstat(fd, &st) == 0 ? st.st_ino : 0;
+}
+
 /* Returns whether this instance uses the passed descriptor NAME. A name that only another version knows is
    not used, and would stay in the store for ever. */
 static bool is_used(const struct fr_handover *h, const char *name)
@@ -86,6 +111,8 @@ static bool is_used(const struct fr_handover *h, const char *name)
 		return h->file.fd >= 0;
 	if (fr_bpf_store_knows(name))
 		return h->bpf.n_old > 0;
+	if (h->adopted && is_part(&h->state, name))
+		return true;
 	name_ring(taken, h->ring_number);
 	return h->adopted && (!strcmp(name, h->state.ring) || !strcmp(name, taken));
 }
@@ -150,6 +177,18 @@ static int receive(struct fr_state_file *ret_file, struct fr_state *ret, int *re
 	return r;
 }
 
+static void receive_parts(struct fr_handover *h)
+{
+	char name[FR_STATE_NAME_MAX];
+
+	for (uint32_t i = 0; i < h->state.n_parts; i++) {
+		name_part(name, h->state.parts[i].number);
+		h->part_fds[i] = dup_passed(name);
+		h->part_inodes[i] = inode_of(h->part_fds[i]);
+		h->part_number = FR_MAX(h->part_number, h->state.parts[i].number);
+	}
+}
+
 /* If this fails, there is a gap, as without BPF programs. */
 static void receive_bpf(struct fr_handover *h)
 {
@@ -171,6 +210,8 @@ void fr_handover_receive(struct fr_handover *h, bool wanted, const char *boot_id
 		.ring_fd = -1,
 		.next_fd = -1,
 		.ring_number = 1};
+	for (uint32_t i = 0; i < FR_STATE_PARTS_MAX; i++)
+		h->part_fds[i] = -1;
 	if (!h->on)
 		return;
 	r = receive(&h->file, &h->state, &h->ring_fd, boot_id, &d);
@@ -179,6 +220,7 @@ void fr_handover_receive(struct fr_handover *h, bool wanted, const char *boot_id
 		(void)sscanf(h->state.ring, RING_NAME "%u", &h->ring_number);
 		name_ring(next, h->ring_number + 1);
 		h->next_fd = dup_passed(next);
+		receive_parts(h);
 		receive_bpf(h);
 		return;
 	}
@@ -207,11 +249,6 @@ int fr_handover_config(struct fr_buf *ret)
 	return 0;
 }
 
-void fr_handover_use_memory(struct fr_handover *h, struct fr_crashmem *m)
-{
-	h->memory = m;
-}
-
 void fr_handover_refuse(struct fr_handover *h, const char *why)
 {
 	refuse(h, "%s", why);
@@ -230,9 +267,34 @@ static void drop_ring(struct fr_handover *h)
 	h->ring_number++;
 }
 
+/* Closes the rings of the previous instance that this instance does not use. */
+static void drop_parts(struct fr_handover *h)
+{
+	for (uint32_t i = 0; i < h->state.n_parts; i++) {
+		if (h->part_fds[i] < 0)
+			continue;
+		if (h->adopted)
+			fr_log(LOG_NOTICE,
+				"the ring %s of the previous instance has no section any more, and is "
+				"dropped",
+				h->state.parts[i].ring);
+		close(h->part_fds[i]);
+		h->part_fds[i] = -1;
+	}
+}
+
 static bool has_ring(const struct fr_handover *h)
 {
 	return h->ring_fd >= 0 || h->in_memory;
+}
+
+void fr_handover_use_memory(struct fr_handover *h, struct fr_crashmem *m)
+{
+	h->memory = m;
+	if (h->state.n_parts && h->ring_fd >= 0) {
+		refuse(h, "it has several rings, and RingMemory= has room for one");
+		drop_ring(h);
+	}
 }
 
 int fr_handover_unite_session(struct fr_handover *h, struct fr_session *session, struct fr_counters *counters,
@@ -289,56 +351,84 @@ static int take_first_record(struct fr_history *history, struct fr_snapshot *sna
 	return r;
 }
 
-/* Copies the first side-band record of the ring to h->first_sideband, which stays empty if the ring has no
-   side-band; and the newest samples. The side-band tracker searches for this record in the auxiliary file
+/* Copies the first side-band record to h->first_sideband, which stays empty if there is no side-band; and the
+   newest samples of each ring. The side-band tracker searches for this record in the auxiliary file
    (perf.data.auxiliary, which has all side-band). The ring has evicted the side-band records before this
    record, so the tracker has to take those records from the file. */
-static int find_first_sideband(struct fr_handover *h, struct fr_history *history)
+static int read_rings(struct fr_handover *h, const struct fr_rings *rings)
 {
-	struct fr_snapshot *snapshot;
-	int r = fr_history_seal(history); /* so that the snapshot has the open chunk; no thread appends yet */
+	struct fr_snapshots s;
+	int r;
 
-	if (r >= 0)
-		r = fr_history_snapshot(history, &snapshot);
+	fr_rings_seal(rings); /* so that the snapshots have the open chunks; no thread appends yet */
+	r = fr_rings_snapshot(rings, &s);
 	if (r < 0)
 		return r;
-	fr_snapshot_keep_pinned(snapshot, true);
-	r = take_first_record(history, snapshot, &h->first_sideband);
-	fr_snapshot_rewind(snapshot);
-	if (r == 0 && h->bpf.n_old)
-		r = fr_newest_samples(history, snapshot, &h->newest_samples);
-	fr_snapshot_free(snapshot);
+	fr_snapshots_keep_pinned(&s, true);
+	r = take_first_record(fr_rings_sideband(rings), s.of[s.sideband], &h->first_sideband);
+	fr_snapshots_rewind(&s);
+	for (unsigned i = 0; r == 0 && h->bpf.n_old && i < s.n_rings; i++)
+		r = fr_newest_samples(rings->ring[i], s.of[i], &h->newest_samples);
+	h->history.low_watermark_ns = fr_snapshots_low_watermark(&s);
+	fr_snapshots_free(&s);
 	return r;
 }
 
-/* Finishes a resize that a kill interrupted: moves the remaining frames of the old ring to the new ring. On
-   success, *HISTORY becomes the new ring. On failure, *HISTORY stays the old ring. */
+int fr_handover_read_rings(struct fr_handover *h, const struct fr_rings *rings, struct fr_diag *d)
+{
+	const int r = h->adopted ? read_rings(h, rings) : 0;
+
+	return r < 0 ? fr_fail_errno(d, r, NULL, "cannot read the history of the previous instance") : 0;
+}
+
+/* Returns the index of the ring RING in the state of the previous instance that is not
+   taken yet; -1 if there is none. */
+static int find_part(const struct fr_handover *h, const char *ring)
+{
+	for (uint32_t i = 0; h->adopted && i < h->state.n_parts; i++)
+		if (!strcmp(h->state.parts[i].ring, ring) && h->part_fds[i] >= 0)
+			return (int)i;
+	return -1;
+}
+
+bool fr_handover_has_part(const struct fr_handover *h, const char *ring)
+{
+	return find_part(h, ring) >= 0;
+}
+
+int fr_handover_take_part(struct fr_handover *h, const char *ring)
+{
+	const int i = find_part(h, ring);
+
+	return i < 0 ? -1 : TAKE_FD(h->part_fds[i]);
+}
+
+int fr_handover_finish_resize(int next_fd, const struct fr_history_config *config, struct fr_history **h,
+	struct fr_history_adopted *ret)
+{
+	struct fr_history *next;
+	const int r = fr_history_adopt(config, next_fd, &next, ret, NULL);
+
+	if (r < 0) {
+		close(next_fd);
+		return r;
+	}
+	return fr_resize_finish_interrupted(h, next, ret);
+}
+
 static void finish_replacement(
 	struct fr_handover *h, const struct fr_history_config *config, struct fr_history **history)
 {
 	struct fr_history_adopted adopted;
-	struct fr_history *next = NULL;
-	struct fr_resize *resize = NULL;
-	int r = fr_history_adopt(config, h->next_fd, &next, &adopted, NULL);
+	const int r = fr_handover_finish_resize(TAKE_FD(h->next_fd), config, history, &adopted);
 
-	if (r < 0)
-		close(h->next_fd);
-	h->next_fd = -1;
-	if (r == 0)
-		r = fr_resize_resume(*history, next, &resize);
 	if (r < 0) {
-		fr_history_free(next);
 		fr_log(LOG_WARNING,
 			"the interrupted change of RingSize= cannot be finished, the old ring stays: %s",
 			strerror(-r));
 		return;
 	}
-	while (fr_resize_step(resize) > 0)
-		;
-	*history = fr_resize_finish(resize, &h->history);
-	while (fr_resize_populate(resize) > 0)
-		;
-	fr_resize_free(resize);
+	h->history = adopted;
 	h->ring_number++;
 }
 
@@ -359,6 +449,7 @@ static int open_empty(struct fr_handover *h, const struct fr_history_config *con
 	int r;
 
 	/* First release the passed rings that cannot be used, because the new ring needs their memory. */
+	drop_parts(h);
 	fr_closep(&h->next_fd);
 	h->next_fd = -1;
 	if (h->on && release_passed(h) > 0)
@@ -370,8 +461,6 @@ static int open_empty(struct fr_handover *h, const struct fr_history_config *con
 static int open_adopted(struct fr_handover *h, const struct fr_history_config *config,
 	const struct fr_handover_ring *ring, struct fr_history **ret, struct fr_diag *d)
 {
-	int r;
-
 	h->ring_number += !h->history.in_place;
 	if (h->next_fd >= 0 && config->memory.at) {
 		/* There is only one memory, and it has the newer frames already. */
@@ -386,9 +475,6 @@ static int open_adopted(struct fr_handover *h, const struct fr_history_config *c
 	h->adopted = true;
 	h->same_directory = is_same_directory(ring->dirfd, &h->state);
 	log_adopted(h);
-	r = find_first_sideband(h, *ret);
-	if (r < 0)
-		return fr_fail_errno(d, r, NULL, "cannot read the history of the previous instance");
 	if (!h->same_directory)
 		fr_log(LOG_NOTICE,
 			"the auxiliary file is in another directory, so processes that have exited have "
@@ -419,6 +505,26 @@ int fr_handover_open_history(struct fr_handover *h, const struct fr_history_conf
 	refuse(h, "%s", why.what[0] ? why.what : strerror(-r));
 	drop_ring(h);
 	return open_empty(h, config, ring, ret, d);
+}
+
+/* Gives each ring of F that the store does not have yet a new number. */
+static void fill_parts(struct fr_handover *h, const struct fr_handover_facts *f)
+{
+	struct fr_state_part parts[FR_STATE_PARTS_MAX] = {0};
+	uint64_t inodes[FR_STATE_PARTS_MAX];
+
+	for (unsigned i = 0; i < f->n_parts; i++) {
+		snprintf(parts[i].ring, sizeof(parts[i].ring), "%s", f->parts[i].ring);
+		inodes[i] = inode_of(fr_history_fd(f->parts[i].history));
+		for (uint32_t k = 0; k < h->state.n_parts; k++)
+			if (h->part_inodes[k] == inodes[i])
+				parts[i].number = h->state.parts[k].number;
+		if (!parts[i].number)
+			parts[i].number = ++h->part_number;
+	}
+	memcpy(h->state.parts, parts, sizeof(parts));
+	memcpy(h->part_inodes, inodes, f->n_parts * sizeof(inodes[0]));
+	h->state.n_parts = f->n_parts;
 }
 
 static void fill_state(const struct fr_handover *h, const struct fr_handover_facts *f, struct fr_state *s)
@@ -573,46 +679,76 @@ void fr_handover_add_ring(struct fr_handover *h, int fd)
 		(void)put_into_store(name, fd);
 }
 
+void fr_handover_add_part(struct fr_handover *h, const char *ring, int fd, const struct fr_session *session)
+{
+	const uint32_t i = h->state.n_parts;
+	char name[FR_STATE_NAME_MAX];
+
+	if (!h->on || h->file.fd < 0 || i == FR_STATE_PARTS_MAX)
+		return;
+	snprintf(h->state.parts[i].ring, sizeof(h->state.parts[i].ring), "%s", ring);
+	h->state.parts[i].number = ++h->part_number;
+	h->part_inodes[i] = inode_of(fd);
+	h->state.n_parts++;
+	name_part(name, h->part_number);
+	(void)put_into_store(name, fd);
+	write_state(h, session);
+}
+
 /* Puts the ring and the state into the store. The store first gets the new ring, then its state, and then
    loses the old ring, BEFORE. With this order, the store always has a ring and the state that belongs to it,
    even if a kill comes between two steps. */
-static int put_all(
-	struct fr_handover *h, const struct fr_handover_facts *facts, const char *before, struct fr_diag *d)
+static int put_all(struct fr_handover *h, const struct fr_handover_facts *facts,
+	const struct fr_state *before, struct fr_diag *d)
 {
+	char name[FR_STATE_NAME_MAX];
 	int r = 0;
 
 	if (h->file.fd < 0)
 		r = fr_state_file_new(&h->file, d);
 	if (r == 0 && !h->memory)
 		r = put_into_store(h->state.ring, fr_history_fd(facts->history));
+	for (unsigned i = 0; r >= 0 && i < facts->n_parts; i++) {
+		name_part(name, h->state.parts[i].number);
+		if (!is_part(before, name))
+			r = put_into_store(name, fr_history_fd(facts->parts[i].history));
+	}
 	if (r >= 0)
 		write_state(h, facts->session);
 	if (r >= 0)
 		r = put_into_store(STATE_NAME, h->file.fd);
-	if (r >= 0 && before[0] && strcmp(before, h->state.ring) != 0)
-		remove_from_store(before);
+	if (r >= 0 && before->ring[0] && strcmp(before->ring, h->state.ring) != 0)
+		remove_from_store(before->ring);
+	for (uint32_t i = 0; r >= 0 && i < before->n_parts; i++) {
+		name_part(name, before->parts[i].number);
+		if (!is_part(&h->state, name))
+			remove_from_store(name);
+	}
 	return r;
 }
 
 void fr_handover_store(struct fr_handover *h, const struct fr_handover_facts *facts)
 {
-	char before[FR_STATE_NAME_MAX];
+	struct fr_state before;
 	struct fr_diag d = {0};
 	int r;
 
 	if (!h->on && !h->memory)
 		return;
+	if (!h->settled)
+		drop_parts(h);
 	if (h->on && !h->settled)
 		release_passed(h);
 	h->settled = true;
-	memcpy(before, h->state.ring, sizeof(before));
+	before = h->state; /* only its names are used */
 	fr_session_deinit(&h->state.session);
 	fill_state(h, facts, &h->state);
+	fill_parts(h, facts);
 	if (!h->on) {
 		write_state(h, facts->session);
 		return;
 	}
-	r = put_all(h, facts, before, &d);
+	r = put_all(h, facts, &before, &d);
 	if (r < 0) {
 		fr_log(LOG_WARNING, "a restart will lose the history: %s", d.what[0] ? d.what : strerror(-r));
 		h->on = false;
@@ -681,6 +817,12 @@ void fr_handover_forget(struct fr_handover *h)
 	fr_bpf_store_remove_own(&h->bpf);
 	remove_from_store(STATE_NAME);
 	remove_from_store(h->state.ring);
+	for (uint32_t i = 0; i < h->state.n_parts; i++) {
+		char name[FR_STATE_NAME_MAX];
+
+		name_part(name, h->state.parts[i].number);
+		remove_from_store(name);
+	}
 }
 
 void fr_handover_close(struct fr_handover *h)
@@ -689,6 +831,9 @@ void fr_handover_close(struct fr_handover *h)
 		return;
 	fr_closep(&h->ring_fd);
 	fr_closep(&h->next_fd);
+	for (uint32_t i = 0; i < FR_STATE_PARTS_MAX; i++)
+		if (h->part_fds[i] >= 0)
+			close(h->part_fds[i]);
 	fr_closep(&h->file.fd);
 	fr_state_deinit(&h->state);
 	fr_buf_deinit(&h->first_sideband);

@@ -23,7 +23,7 @@
 #include "base/diag.h"
 #include "handover/bpf_store.h"
 #include "handover/state.h"
-#include "history/history.h"
+#include "history/rings.h"
 
 #include <stdbool.h>
 
@@ -40,9 +40,12 @@ struct fr_handover {
 	int memory_error;	    /* 0: the crash memory has the state; or a negative errno */
 	bool adopted;		    /* this instance uses the ring of the previous instance */
 	bool same_directory;	    /* the auxiliary file of the previous instance is in the same directory */
-	unsigned ring_number;	    /* the number in the name of the ring in the store */
-	bool settled, written;	    /* settled: store() has been called; written: update() has written the
-				       configuration of the last set_config() */
+	int part_fds[FR_STATE_PARTS_MAX]; /* of state.parts of the previous instance; -1: none, or taken */
+	uint64_t part_inodes[FR_STATE_PARTS_MAX]; /* of the memfds that the store has for state.parts */
+	uint32_t part_number;			  /* the largest number of a part so far */
+	unsigned ring_number;			  /* the number in the name of the ring in the store */
+	bool settled, written; /* settled: store() has been called; written: update() has written the
+				  configuration of the last set_config() */
 	struct fr_history_adopted history;
 	struct fr_buf first_sideband; /* the first side-band record in the ring; empty: there is none */
 	struct fr_buf newest_samples; /* only if there are BPF programs to adopt: see struct fr_adoption */
@@ -62,7 +65,12 @@ struct fr_handover_facts {
 	uint64_t started_ns; /* monotonic */
 	const struct fr_counters *counters;
 	const struct fr_session *session;
-	const struct fr_history *history;
+	const struct fr_history *history; /* the ring of [Recorder] */
+	struct {
+		const char *ring; /* as for fr_handover_take_part() */
+		const struct fr_history *history;
+	} parts[FR_STATE_PARTS_MAX];
+	unsigned n_parts;
 	const uint64_t *lost; /* _FR_LOSS_MAX losses; NULL: the losses in the state do not change */
 	const char *memory;   /* RingMemory= */
 	uint64_t period_ns;   /* the longest time between two rounds */
@@ -104,9 +112,25 @@ struct fr_handover_ring {
    makes an empty ring. */
 int fr_handover_open_history(struct fr_handover *h, const struct fr_history_config *config,
 	const struct fr_handover_ring *ring, struct fr_history **ret, struct fr_diag *d);
+/* Returns the descriptor of the ring RING of the previous instance, which then belongs to the caller: the
+   name of a [Ring NAME], or FR_STATE_SIDEBAND; -1 if there is none, or if the ring of [Recorder] was not
+   adopted. If the previous instance was killed while it gave this ring another size, the second call returns
+   the new ring. */
+int fr_handover_take_part(struct fr_handover *h, const char *ring);
+/* Finishes this resize: moves the remaining frames of *H to the ring NEXT_FD, which the function takes.
+   Returns 0, and sets *H and *RET; or a negative errno, and *H does not change. */
+int fr_handover_finish_resize(int next_fd, const struct fr_history_config *config, struct fr_history **h,
+	struct fr_history_adopted *ret);
+/* Returns whether take_part() would return a descriptor. */
+bool fr_handover_has_part(const struct fr_handover *h, const char *ring);
+/* Reads what the tracker and the capture need of the adopted rings. Call this function when all rings are
+   open. Returns 0; or a negative errno, with a message in D. */
+int fr_handover_read_rings(struct fr_handover *h, const struct fr_rings *rings, struct fr_diag *d);
 /* Puts FD into the store. FD is a new ring, to which a resize moves the frames of the current ring. The
    current ring and the new ring are in the store until the next store(). */
 void fr_handover_add_ring(struct fr_handover *h, int fd);
+/* The same for the ring RING (see take_part()). SESSION is borrowed, as for store(). */
+void fr_handover_add_part(struct fr_handover *h, const char *ring, int fd, const struct fr_session *session);
 /* Adds the new opening of the side-band event in SESSION to the state of the previous instance, if its ring
    was adopted; and the begin of the gap, if there is one. Side-band flows into this ring long before store().
    If this instance is killed in between, the next instance needs the ids of these records. Call this function

@@ -68,6 +68,17 @@ static void encode_features(const struct fr_session *s, struct builder *b)
 	put_u32(b, 0);
 }
 
+/* A state without parts ends before them, as one of an older version. */
+static void encode_parts(const struct fr_state *s, struct builder *b)
+{
+	if (s->n_parts)
+		put_u32(b, s->n_parts);
+	for (uint32_t i = 0; i < s->n_parts; i++) {
+		put_bytes(b, s->parts[i].ring, sizeof(s->parts[i].ring));
+		put_u32(b, s->parts[i].number);
+	}
+}
+
 int fr_state_encode(const struct fr_state *s, struct fr_buf *ret)
 {
 	const uint64_t *const numbers[] = NUMBERS(s);
@@ -86,6 +97,7 @@ int fr_state_encode(const struct fr_state *s, struct fr_buf *ret)
 		encode_event(&s->session.events[i], &b);
 	encode_features(&s->session, &b);
 	encode_buf(&s->config, &b);
+	encode_parts(s, &b);
 	*ret = b.buf;
 	if (!b.failed && ret->len - start <= SLOT_BYTES - sizeof(struct slot_header))
 		return 0;
@@ -160,6 +172,22 @@ static int decode_features(struct byte_reader *r, struct fr_session *s)
 	return code;
 }
 
+static int decode_parts(struct byte_reader *r, struct fr_state *s)
+{
+	if (!r->left)
+		return 0;
+	s->n_parts = read_u32(r);
+	if (r->failed || s->n_parts > FR_STATE_PARTS_MAX) {
+		s->n_parts = 0;
+		return -EBADMSG;
+	}
+	for (uint32_t i = 0; i < s->n_parts; i++) {
+		take_text(r, s->parts[i].ring, sizeof(s->parts[i].ring));
+		s->parts[i].number = read_u32(r);
+	}
+	return r->failed ? -EBADMSG : 0;
+}
+
 static int decode(struct byte_reader *r, struct fr_state *s)
 {
 	uint64_t *const numbers[] = NUMBERS(s);
@@ -186,6 +214,8 @@ static int decode(struct byte_reader *r, struct fr_state *s)
 		code = decode_features(r, &s->session);
 	if (code == 0)
 		code = decode_buf(r, &s->config);
+	if (code == 0)
+		code = decode_parts(r, s);
 	return code == 0 && r->left ? -EBADMSG : code;
 }
 

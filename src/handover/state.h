@@ -20,6 +20,9 @@
 #include <stdint.h>
 
 #define FR_STATE_NAME_MAX 32
+#define FR_STATE_PART_MAX 16
+#define FR_STATE_PARTS_MAX 17u
+#define FR_STATE_SIDEBAND ".sideband" /* the name of the ring of the side-band */
 /* The name of a ring that is not in the store, but in the crash memory. */
 #define FR_STATE_RING_IN_MEMORY "memory"
 
@@ -30,6 +33,13 @@ struct fr_counters {
 	uint64_t next_job_id;
 	uint64_t dumps_done, dumps_joined, dumps_failed, dumps_suppressed, dumps_canceled;
 	uint64_t dumps_rescued, dumps_given_up, dumps_removed, dumps_not_durable;
+};
+
+/* A ring beside that of [Recorder]: its name in the configuration, or FR_STATE_SIDEBAND; and the number in
+   its name in the store, which is another one for each memfd. */
+struct fr_state_part {
+	char ring[FR_STATE_PART_MAX];
+	uint32_t number;
 };
 
 struct fr_state {
@@ -45,7 +55,9 @@ struct fr_state {
 	struct fr_counters counters;
 	uint64_t lost[_FR_LOSS_MAX];	       /* losses of all instances so far */
 	uint64_t directory_dev, directory_ino; /* the directory of the auxiliary file */
-	struct fr_session session;	       /* the side-band event is the last event */
+	struct fr_state_part parts[FR_STATE_PARTS_MAX];
+	uint32_t n_parts;
+	struct fr_session session; /* the side-band event is the last event */
 	struct fr_buf config; /* the last configuration of which all keys were in force (config/saved.h) */
 };
 

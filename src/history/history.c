@@ -86,15 +86,21 @@ static int map_memfd(struct fr_history *h, struct fr_diag *d)
 		     : 0;
 }
 
-void fr_history_open_chunk(struct fr_history *h)
+/* Gives the open chunk, which is empty, the newest low watermark. */
+static void raise_low_watermark(struct fr_history *h)
 {
 	uint64_t low_watermark_ns = h->since_ns[1];
 
 	if (h->frozen_ns)
 		low_watermark_ns = FR_MIN(low_watermark_ns, h->frozen_ns);
 	h->low_watermark_ns = FR_MAX(h->low_watermark_ns, low_watermark_ns);
-	h->seq++;
 	atomic_store_explicit(&h->image->open_low_watermark_ns, h->low_watermark_ns, memory_order_release);
+}
+
+void fr_history_open_chunk(struct fr_history *h)
+{
+	raise_low_watermark(h);
+	h->seq++;
 	atomic_store_explicit(&h->image->open_seq, h->seq, memory_order_release);
 }
 
@@ -222,9 +228,21 @@ int fr_history_new(const struct fr_history_config *config, struct fr_history **r
 
 struct fr_history *fr_history_free(struct fr_history *h)
 {
+	bool is_last;
+
 	if (!h)
 		return NULL;
-	assert(!h->snapshots);
+	fr_history_lock(h);
+	is_last = !h->snapshots;
+	h->is_free = true;
+	fr_unlock(&h->lock);
+	if (is_last)
+		fr_history_destroy(h);
+	return NULL;
+}
+
+void fr_history_destroy(struct fr_history *h)
+{
 	fr_codec_free(h->codec);
 	free(h->sideband.zstd);
 	free(h->samples.zstd);
@@ -234,7 +252,6 @@ struct fr_history *fr_history_free(struct fr_history *h)
 	fr_cond_deinit(&h->sealed);
 	fr_lock_deinit(&h->lock);
 	free(h);
-	return NULL;
 }
 
 size_t fr_history_section_max(const struct fr_history *h)
@@ -245,6 +262,11 @@ size_t fr_history_section_max(const struct fr_history *h)
 uint64_t fr_history_whole_pages(uint64_t size)
 {
 	return size / FR_HISTORY_PAGE * FR_HISTORY_PAGE;
+}
+
+int fr_history_level(const struct fr_history *h)
+{
+	return h->config.level;
 }
 
 uint64_t fr_history_size(const struct fr_history *h)
@@ -375,6 +397,27 @@ void fr_history_begin_round(struct fr_history *h, uint64_t since_ns)
 	h->since_ns[1] = h->since_ns[0];
 	h->since_ns[0] = since_ns;
 	fr_unlock(&h->lock);
+}
+
+void fr_history_follow_rounds(struct fr_history *h)
+{
+	fr_history_lock(h);
+	if (!h->samples.n && !h->sideband.n)
+		raise_low_watermark(h);
+	fr_unlock(&h->lock);
+}
+
+void fr_history_set_since(struct fr_history *h, uint64_t since_ns)
+{
+	fr_history_lock(h);
+	h->since_ns[0] = h->since_ns[1] = since_ns;
+	fr_unlock(&h->lock);
+}
+
+void fr_history_begin_at(struct fr_history *h, uint64_t low_watermark_ns)
+{
+	fr_history_set_since(h, low_watermark_ns);
+	fr_history_follow_rounds(h);
 }
 
 uint64_t fr_history_freeze(struct fr_history *h)

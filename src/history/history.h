@@ -65,7 +65,9 @@ struct fr_history_config {
    message in D: -EINVAL if the size is outside of the limits, or if zstd has no such level; -ENOMEM if there
    is not enough memory. */
 int fr_history_new(const struct fr_history_config *config, struct fr_history **ret, struct fr_diag *d);
-struct fr_history *fr_history_free(struct fr_history *h); /* free all snapshots first */
+/* H may be NULL; returns NULL. If H has snapshots, they stay valid, and the memory is freed with the last of
+ * them. */
+struct fr_history *fr_history_free(struct fr_history *h);
 
 /* The content that a ring took over from another ring. */
 struct fr_history_adopted {
@@ -100,6 +102,7 @@ struct fr_history_adopted {
 int fr_history_adopt(const struct fr_history_config *config, int fd, struct fr_history **ret,
 	struct fr_history_adopted *ret_adopted, struct fr_diag *d);
 uint64_t fr_history_size(const struct fr_history *h); /* size of the memfd or memory */
+int fr_history_level(const struct fr_history *h);     /* fr_history_config.level */
 uint64_t fr_history_whole_pages(uint64_t size);	      /* the size that a memfd gets for a configured SIZE */
 
 /*
@@ -124,6 +127,11 @@ int fr_resize_begin(struct fr_history *h, uint64_t size_bytes, struct fr_resize 
    both rings, and calls step() next. Returns 0; -ENOMEM; or -EBADMSG if there is a gap between the newest
    frame of TO and the oldest frame of FROM. */
 int fr_resize_resume(struct fr_history *from, struct fr_history *to, struct fr_resize **ret);
+/* Finishes the resize of a killed instance: moves the remaining frames of *H to NEXT, which the caller has
+   adopted. Returns 0, sets *H to NEXT, and *RET to its content; or an error of fr_resize_resume(): then *H
+   does not change, and NEXT is freed. */
+int fr_resize_finish_interrupted(
+	struct fr_history **h, struct fr_history *next, struct fr_history_adopted *ret);
 int fr_resize_fd(const struct fr_resize *z); /* descriptor of the new ring; borrowed */
 /* Moves some frames. Returns 1 if the caller has to call this function again; 0 if finish() is the next
    call. */
@@ -170,8 +178,8 @@ int fr_history_append_sideband(struct fr_history *h, const void *records, size_t
    it puts the record into the kernel ring. So SINCE_NS is the beginning of the round minus the longest such
    delay. Recorder thread. */
 void fr_history_begin_round(struct fr_history *h, uint64_t since_ns);
-/* Ends the round: stores SINCE_NS of this round as drained_ns in the image (the content of the memfd). Recorder
-   thread. */
+/* Ends the round: stores SINCE_NS of this round as drained_ns in the image (the content of the memfd).
+   Recorder thread. */
 void fr_history_end_round(struct fr_history *h);
 
 /* Begins a freeze: the low watermarks of new chunks stay at or below the current time. Returns this time. The
@@ -209,8 +217,8 @@ int fr_history_snapshot(struct fr_history *h, struct fr_snapshot **ret);
 /* Sets RET to the next frame, oldest first, and unpins the frame of the previous call. RET is valid until the
    next call. Returns 1 if RET has a frame; 0 if there are no more frames. */
 int fr_snapshot_next(struct fr_snapshot *s, struct fr_frame *ret);
-/* Returns the low watermark of the frame that the next call of fr_snapshot_next() returns; UINT64_MAX if there
-   are no more frames. */
+/* Returns the low watermark of the frame that the next call of fr_snapshot_next() returns; UINT64_MAX if
+   there are no more frames. */
 uint64_t fr_snapshot_next_low_watermark(const struct fr_snapshot *s);
 /* If KEEP is true, later calls of fr_snapshot_next() unpin no frame. So the frames can be read again after
    fr_snapshot_rewind(). If KEEP is false, these calls unpin frames again. */
@@ -234,9 +242,9 @@ uint64_t fr_snapshot_low_watermark(const struct fr_snapshot *s);
  * S can then be read any number of times. Only one snapshot can be retained.
  *
  * Returns 0, and sets *RET_LOST to the number of samples that S no longer has. Returns 1 if S has no frame
- * that is still in the ring and fits; -EBUSY if another snapshot is retained, or pins a frame that step 2
- * would evict; -ENOMEM. If the function does not return 0, the caller must free S, and must not use S for
- * anything else.
+ * that is still in the ring and fits: S is empty then. Returns -EBUSY if another snapshot is retained, or
+ * pins a frame that step 2 would evict; or -ENOMEM. After an error, the caller must free S, and must not use
+ * S for anything else.
  */
 int fr_snapshot_retain(struct fr_snapshot *s, uint64_t *ret_lost);
 /* Returns the number of samples of the retained snapshot S that the ring has evicted. Only S still has these

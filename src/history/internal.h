@@ -50,6 +50,7 @@ struct fr_history {
 	struct fr_arena arena;
 	uint64_t sideband_reserve; /* part of arena.reserve that is for frames without samples */
 	struct fr_snapshot *snapshots;
+	bool is_free; /* fr_history_free() was called, and the last snapshot frees the rest */
 
 	uint64_t seq;		   /* sequence number of the open chunk */
 	uint64_t low_watermark_ns; /* low watermark of the open chunk */
@@ -78,8 +79,22 @@ void fr_image_lay_out(struct fr_image_header *ret, uint64_t size);
 int fr_history_make(const struct fr_history_config *config, int fd, bool keep, struct fr_history **ret,
 	struct fr_diag *d);
 
+/* Frees H, which has no snapshot. */
+void fr_history_destroy(struct fr_history *h);
+
 /* Waits until no seal is going on, and locks H. */
 void fr_history_lock(struct fr_history *h) FR_ACQUIRES(h->lock);
+
+/* The records that are appended after this call are not older than SINCE_NS. For a ring that no round has
+   reached yet. */
+void fr_history_set_since(struct fr_history *h, uint64_t since_ns);
+/* H, which is empty, will have all records from LOW_WATERMARK_NS on. */
+void fr_history_begin_at(struct fr_history *h, uint64_t low_watermark_ns);
+
+/* If the open chunk of H is empty, gives it the low watermark of the newest round. For a ring without
+   side-band: until the first sample of a rare event comes, nothing old is in the ring. (The low watermark of
+   the side-band says from when on it is complete, so it stays.) */
+void fr_history_follow_rounds(struct fr_history *h);
 
 /* Begins the next chunk: sets its sequence number and its low watermark. The lock is held, or no other thread
    has H yet. */

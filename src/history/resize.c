@@ -327,3 +327,22 @@ struct fr_resize *fr_resize_free(struct fr_resize *z)
 	free(z);
 	return NULL;
 }
+
+int fr_resize_finish_interrupted(
+	struct fr_history **h, struct fr_history *next, struct fr_history_adopted *ret)
+{
+	struct fr_resize *z = NULL;
+	const int r = fr_resize_resume(*h, next, &z);
+
+	if (r < 0) {
+		fr_history_free(next);
+		return r;
+	}
+	while (fr_resize_step(z) > 0)
+		;
+	*h = fr_resize_finish(z, ret);
+	while (fr_resize_populate(z) > 0)
+		;
+	fr_resize_free(z);
+	return 0;
+}

@@ -90,8 +90,12 @@ static int retain(struct fr_snapshot *s, uint64_t *ret_lost) FR_REQUIRES(s->hist
 	if (a->n_holes)
 		return -EBUSY;
 	from = find_first_that_fits(s, max_bytes(a), &n);
-	if (n == 0)
+	if (n == 0) {
+		*ret_lost = s->samples;
+		s->start = s->at = s->end;
+		s->frames = s->samples = 0;
 		return 1;
+	}
 	s->pinned = from;
 	fr_snapshots_update_pins(s->history);
 	if (!fr_arena_evict_to(a, from))

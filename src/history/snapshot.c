@@ -133,6 +133,7 @@ struct fr_snapshot *fr_snapshot_free(struct fr_snapshot *s)
 {
 	struct fr_snapshot **at;
 	struct fr_history *h;
+	bool is_last;
 
 	if (!s)
 		return NULL;
@@ -143,7 +144,10 @@ struct fr_snapshot *fr_snapshot_free(struct fr_snapshot *s)
 	*at = s->next;
 	s->retained = fr_retained_free(s->retained, h);
 	fr_snapshots_update_pins(h);
+	is_last = h->is_free && !h->snapshots;
 	fr_unlock(&h->lock);
 	free(s);
+	if (is_last)
+		fr_history_destroy(h);
 	return NULL;
 }

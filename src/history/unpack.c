@@ -47,7 +47,8 @@ void fr_section_count(struct fr_section_kept *kept, const struct perf_event_head
 	kept->records++;
 }
 
-ssize_t fr_section_filter(void *records, size_t len, uint64_t from_ns, uint64_t to_ns, struct fr_section_kept *ret)
+ssize_t fr_section_filter(
+	void *records, size_t len, uint64_t from_ns, uint64_t to_ns, struct fr_section_kept *ret)
 {
 	struct fr_record_iter it = fr_record_iter(records, len);
 	struct fr_section_kept kept = {0};

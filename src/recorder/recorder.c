@@ -49,8 +49,8 @@ struct fr_recorder {
 
 static void keep_sideband(struct fr_recorder *r, const struct fr_run *run)
 {
-	if (fr_history_append_sideband(
-		    r->config.history, run->data, run->len, run->records, run->first_ns, run->last_ns) > 0)
+	if (fr_history_append_sideband(fr_rings_sideband(&r->config.rings), run->data, run->len, run->records,
+		    run->first_ns, run->last_ns) > 0)
 		fr_tracker_request_scan(r->config.tracker);
 	(void)fr_tracker_push_fresh(r->config.tracker, run->data,
 		run->len); /* if the queue is full, the tracker counts the loss and scans /proc */
@@ -58,8 +58,10 @@ static void keep_sideband(struct fr_recorder *r, const struct fr_run *run)
 
 static void keep_samples(struct fr_recorder *r, const struct fr_run *run)
 {
-	(void)fr_history_append(
-		r->config.history, run->data, run->len, run->records, run->first_ns, run->last_ns);
+	const struct fr_rings *rings = &r->config.rings;
+
+	(void)fr_history_append(rings->ring[run->ring < rings->n ? run->ring : 0], run->data, run->len,
+		run->records, run->first_ns, run->last_ns);
 }
 
 typedef void (*keep_fn)(struct fr_recorder *r, const struct fr_run *run);
@@ -68,7 +70,7 @@ typedef void (*keep_fn)(struct fr_recorder *r, const struct fr_run *run);
    true. */
 static void keep_parts(struct fr_recorder *r, struct fr_cutover *c, const struct fr_run *run, keep_fn keep)
 {
-	struct fr_run part = {.data = run->data};
+	struct fr_run part = {.data = run->data, .ring = run->ring};
 
 	for (size_t at = 0; at < run->len;) {
 		const struct perf_event_header *h = (const void *)((const uint8_t *)run->data + at);
@@ -85,7 +87,7 @@ static void keep_parts(struct fr_recorder *r, struct fr_cutover *c, const struct
 		}
 		if (part.records)
 			keep(r, &part);
-		part = (struct fr_run){.data = (const uint8_t *)run->data + at};
+		part = (struct fr_run){.data = (const uint8_t *)run->data + at, .ring = run->ring};
 	}
 }
 
@@ -145,7 +147,7 @@ static struct fr_capture_ops drain_ops(struct fr_recorder *r)
 		.bpf = on_bpf,
 		.adopted = on_adopted,
 		.ctx = r,
-		.samples_max = fr_history_append_max(r->config.history),
+		.samples_max = fr_rings_append_max(&r->config.rings),
 	};
 }
 
@@ -174,9 +176,9 @@ static void run_round(struct fr_recorder *r, uint64_t begin_ns)
 	const uint64_t since_ns = begin_ns - IN_FLIGHT_NS;
 	uint64_t lost;
 
-	fr_history_begin_round(r->config.history, since_ns);
+	fr_rings_begin_round(&r->config.rings, since_ns);
 	fr_capture_drain(r->config.capture, &ops);
-	fr_history_end_round(r->config.history);
+	fr_rings_end_round(&r->config.rings);
 	fr_tracker_end_round(r->config.tracker, since_ns);
 
 	lost = fr_capture_sideband_lost(r->config.capture);
@@ -395,21 +397,22 @@ static int request(struct fr_recorder *r, int (*work)(struct fr_recorder *r, voi
 }
 
 /* The round before this call has drained all kernel rings that are not overwritable. Drains the overwritable
-   rings, seals the open chunk (compresses it into a frame), and makes the snapshot. */
+   rings, seals the open chunks (compresses each into a frame), and makes the snapshots. */
 static int take_snapshot(struct fr_recorder *r, void *ctx)
 {
 	drain_overwrite(r);
-	(void)fr_history_seal(r->config.history);
-	return fr_history_snapshot(r->config.history, ctx);
+	fr_rings_seal(&r->config.rings);
+	return fr_rings_snapshot(&r->config.rings, ctx);
 }
 
-int fr_recorder_snapshot(struct fr_recorder *r, struct fr_snapshot **ret)
+int fr_recorder_snapshot(struct fr_recorder *r, struct fr_snapshots *ret)
 {
 	return request(r, take_snapshot, ret);
 }
 
 struct switching {
 	struct fr_capture *to;
+	const struct fr_rings *rings;
 	struct fr_cutover *cutover;
 };
 
@@ -437,13 +440,15 @@ static int switch_capture(struct fr_recorder *r, void *ctx)
 	run_round(r, r->cutover_ns);
 	fr_cutover_begin_new(r->cutover);
 	r->config.capture = s->to;
+	r->config.rings = *s->rings;
 	r->sideband_lost = fr_capture_sideband_lost(s->to);
 	return 0;
 }
 
-int fr_recorder_switch(struct fr_recorder *r, struct fr_capture *to, struct fr_diag *d)
+int fr_recorder_switch(
+	struct fr_recorder *r, struct fr_capture *to, const struct fr_rings *rings, struct fr_diag *d)
 {
-	struct switching s = {to, fr_cutover_new()};
+	struct switching s = {to, rings, fr_cutover_new()};
 	int code = s.cutover ? add_wake_up(r, to) : -ENOMEM;
 
 	if (code < 0) {
@@ -494,23 +499,87 @@ int fr_recorder_take_over(
 	return request(r, end_take_over, lost);
 }
 
+struct moving {
+	struct fr_history *to;
+	struct fr_snapshot *pins; /* of the frames that the calling thread has copied */
+	uint64_t seq;		  /* of the newest of them */
+};
+
+static int pin_first_ring(struct fr_recorder *r, void *ctx)
+{
+	struct moving *m = ctx;
+
+	(void)fr_history_seal(r->config.rings.ring[0]);
+	return fr_history_snapshot(r->config.rings.ring[0], &m->pins);
+}
+
+/* Copies the side-band that came since the first copy, and lets the next side-band go to the new ring. */
+static int move_rest(struct fr_recorder *r, void *ctx)
+{
+	struct fr_history *from = r->config.rings.ring[0];
+	struct moving *m = ctx;
+	struct fr_snapshot *s;
+	int code;
+
+	(void)fr_history_seal(from);
+	code = fr_history_snapshot(from, &s);
+	if (code < 0)
+		return code;
+	code = fr_rings_copy_sideband(s, fr_history_section_max(from), m->seq, m->to, &m->seq);
+	fr_snapshot_free(s);
+	if (code == 0)
+		r->config.rings.sideband = m->to;
+	return code;
+}
+
+int fr_recorder_add_sideband_ring(
+	struct fr_recorder *r, struct fr_history *to, struct fr_snapshot **ret_pins, struct fr_diag *d)
+{
+	struct moving m = {.to = to};
+	int code;
+
+	begin_request(r);
+	code = run_request(r, pin_first_ring, &m);
+	if (code == 0)
+		code = fr_rings_copy_sideband(
+			m.pins, fr_history_section_max(r->config.rings.ring[0]), 0, to, &m.seq);
+	if (code == 0)
+		code = run_request(r, move_rest, &m);
+	end_request(r);
+	if (code < 0) {
+		fr_snapshot_free(m.pins);
+		fr_history_free(to);
+		return fr_fail_errno(d, code, NULL, "cannot make the ring of the side-band");
+	}
+	*ret_pins = m.pins;
+	return 0;
+}
+
 struct resizing {
 	struct fr_resize *resize;
 	struct fr_history_adopted *adopted;
+	struct fr_history **ring; /* in the caller's struct fr_rings */
 };
 
 static int finish_resize(struct fr_recorder *r, void *ctx)
 {
 	const struct resizing *z = ctx;
 
-	r->config.history = fr_resize_finish(z->resize, z->adopted);
+	struct fr_history *from = *z->ring, *to = fr_resize_finish(z->resize, z->adopted);
+
+	for (unsigned i = 0; i < r->config.rings.n; i++)
+		if (r->config.rings.ring[i] == from)
+			r->config.rings.ring[i] = to;
+	if (r->config.rings.sideband == from)
+		r->config.rings.sideband = to;
+	*z->ring = to;
 	return 0;
 }
 
 int fr_recorder_resize(struct fr_recorder *r, struct fr_history **h, uint64_t size_bytes,
 	const struct fr_recorder_resize *calls, struct fr_history_adopted *ret, struct fr_diag *d)
 {
-	struct resizing z = {.adopted = ret};
+	struct resizing z = {.adopted = ret, .ring = h};
 	int code;
 
 	begin_request(r);
@@ -520,7 +589,6 @@ int fr_recorder_resize(struct fr_recorder *r, struct fr_history **h, uint64_t si
 		while (fr_resize_step(z.resize) > 0)
 			calls->stepped(calls->ctx);
 		code = run_request(r, finish_resize, &z);
-		*h = r->config.history;
 	}
 	end_request(r);
 	if (code < 0)

@@ -11,7 +11,7 @@
 #include "base/diag.h"
 #include "capture/adopt.h"
 #include "capture/capture.h"
-#include "history/history.h"
+#include "history/rings.h"
 #include "sideband/tracker.h"
 
 #include <stdint.h>
@@ -20,9 +20,9 @@
 struct fr_recorder;
 
 struct fr_recorder_config {
-	struct fr_capture *capture; /* the three pointers are borrowed: stop the recorder before you free
-				       their targets */
-	struct fr_history *history;
+	struct fr_capture *capture; /* the pointers are borrowed: stop the recorder before you free their
+				       targets */
+	struct fr_rings rings;
 	struct fr_tracker *tracker;
 	unsigned period_ms; /* longest time between two rounds (a round is one drain of all kernel rings); 0:
 			       FR_RECORDER_PERIOD_NS */
@@ -37,18 +37,20 @@ struct fr_recorder *fr_recorder_stop(struct fr_recorder *r);
 
 pid_t fr_recorder_tid(const struct fr_recorder *r);
 
-/* Makes a snapshot of the ring. The snapshot has all records that were in the kernel rings before this call,
-   also in the overwritable kernel rings. Blocks while the recorder thread does a round and compresses the
-   open chunk (milliseconds). Any thread except the recorder's is allowed to call this function. Returns 0 or
-   a negative errno. */
-int fr_recorder_snapshot(struct fr_recorder *r, struct fr_snapshot **ret);
+/* Makes a snapshot of each ring. The snapshots have all records that were in the kernel rings before this
+   call, also in the overwritable kernel rings. Blocks while the recorder thread does a round and compresses
+   the open chunk (milliseconds). Any thread except the recorder's is allowed to call this function. Returns 0
+   or a negative errno. */
+int fr_recorder_snapshot(struct fr_recorder *r, struct fr_snapshots *ret);
 
-/* Cuts over to the capture `to`, which is open and enabled: from the cut-over on, records come from `to`. If
-   both captures have a record of the same incident, one of the two records is kept. After the cut-over, the
-   previous capture is disabled, and the caller frees it. Blocks for some rounds; the recorder thread sleeps
-   for FR_CUTOVER_WAIT_NS. Any thread except the recorder's is allowed to call this function. Returns 0; or a
-   negative errno, with a message in D. On an error, the previous capture stays in use. */
-int fr_recorder_switch(struct fr_recorder *r, struct fr_capture *to, struct fr_diag *d);
+/* Cuts over to the capture `to`, which is open and enabled: from the cut-over on, records come from `to`, and
+   go to RINGS, by the ring of their event. If both captures have a record of the same incident, one of the
+   two records is kept. After the cut-over, the previous capture is disabled, and the caller frees it. Blocks
+   for some rounds; the recorder thread sleeps for FR_CUTOVER_WAIT_NS. Any thread except the recorder's is
+   allowed to call this function. Returns 0; or a negative errno, with a message in D. On an error, the
+   previous capture stays in use. */
+int fr_recorder_switch(
+	struct fr_recorder *r, struct fr_capture *to, const struct fr_rings *rings, struct fr_diag *d);
 
 /* Cuts over from the adopted rings of the recorder's capture (capture/adopt.h) to the BPF rings of its own
    enabled events. Records from before the cut-over time come from the adopted rings, and later ones from the
@@ -59,13 +61,20 @@ int fr_recorder_switch(struct fr_recorder *r, struct fr_capture *to, struct fr_d
 int fr_recorder_take_over(
 	struct fr_recorder *r, uint64_t *ret_ns, uint64_t lost[static _FR_LOSS_MAX], struct fr_diag *d);
 
+/* Makes TO, an empty ring, the ring of the side-band. The calling thread copies the side-band of the first
+   ring while recording goes on, and the recorder thread the rest. *RET_PINS gets a snapshot that keeps the
+   frames of the first ring pinned: the caller frees it when it has told the code that gets evicted frames.
+   Low watermarks must not be frozen. Returns 0; or a negative errno, with a message in D, and TO is freed. */
+int fr_recorder_add_sideband_ring(
+	struct fr_recorder *r, struct fr_history *to, struct fr_snapshot **ret_pins, struct fr_diag *d);
+
 struct fr_recorder_resize {
 	void (*begun)(void *ctx, int fd); /* called with FD, the new ring; if this process is killed during
 					     the resize, the next instance needs the old and the new ring */
 	void (*stepped)(void *ctx);	  /* called after each step */
 	void *ctx;
 };
-/* Gives *H, the ring of the recorder, another size. The calling thread copies the frames. During the copy,
+/* Gives *H, a ring of the recorder, another size. The calling thread copies the frames. During the copy,
    the recorder thread continues to drain the kernel rings; it does only the last step of the resize.
    Snapshots wait until the resize has ended. During the resize, no thread except these two is allowed to use
    *H. Returns 0 and sets *H and *RET; or a negative errno, with a message in D (see fr_resize_begin()). On an

@@ -11,7 +11,7 @@
 static int parse_events(
 	const struct fr_config *c, uint64_t off_cpu_ns, struct fr_event_list *ret, struct fr_diag *d)
 {
-	int r = c->n_events ? 0 : fr_event_add_default(&c->defaults, ret, d);
+	int r = fr_config_has_default_event(c) ? fr_event_add_default(&c->defaults, ret, d) : 0;
 
 	for (size_t i = 0; r == 0 && i < c->n_events; i++)
 		r = fr_config_parse_event(c, i, ret, d);
@@ -133,9 +133,9 @@ int fr_recording_open(const struct fr_recording_config *c, struct fr_recording *
 {
 	const struct fr_config *config = c->config;
 	const bool is_auto = config->off_cpu_ns == FR_OFF_CPU_AUTO;
-	const uint64_t off_cpu_ns = !is_auto	       ? config->off_cpu_ns
-				    : config->n_events ? 0
-						       : FR_OFF_CPU_DEFAULT_NS;
+	const uint64_t off_cpu_ns = !is_auto				   ? config->off_cpu_ns
+				    : !fr_config_has_default_event(config) ? 0
+									   : FR_OFF_CPU_DEFAULT_NS;
 	const bool is_optional = is_auto && off_cpu_ns;
 	struct fr_diag why = {0};
 	int r = open_recording(c, off_cpu_ns, ret, is_optional ? &why : d);

@@ -17,7 +17,7 @@ static void add_common(const struct fr_loss_counters *c, uint64_t sum[static _FR
 	struct fr_tracker_stats tracker;
 	struct fr_dumper_stats dumper;
 
-	fr_history_stats(c->history, &history);
+	fr_rings_stats(c->rings, &history);
 	fr_tracker_stats(c->tracker, &tracker);
 	if (c->dumper) {
 		fr_dumper_stats(c->dumper, &dumper);

@@ -8,14 +8,14 @@
 #include "base/loss.h"
 #include "capture/capture.h"
 #include "dumper/dumper.h"
-#include "history/history.h"
+#include "history/rings.h"
 #include "sideband/tracker.h"
 
 #include <cjson/cJSON.h>
 
 struct fr_loss_counters {
 	const struct fr_capture *capture; /* all pointers are borrowed */
-	struct fr_history *history;
+	const struct fr_rings *rings;
 	struct fr_tracker *tracker;
 	struct fr_dumper *dumper;    /* NULL: not started yet */
 	const uint64_t *lost_before; /* _FR_LOSS_MAX losses of earlier instances and captures */

@@ -128,6 +128,40 @@ static void add_ring(struct fr_openmetrics *o, const struct fr_view *v)
 		"Time spent compressing the ring.", s->compress_ns);
 }
 
+/* One series for each ring. The families of add_ring() have the sums. */
+static void add_rings(struct fr_openmetrics *o, const struct fr_view *v)
+{
+	static const struct {
+		const char *family, *unit, *help;
+		enum fr_metric_type type;
+		size_t offset;
+	} all[] = {
+		{"flightrec_part_bytes", "bytes", "Size of each ring.", FR_METRIC_GAUGE,
+			offsetof(struct fr_history_stats, size_bytes)},
+		{"flightrec_part_used_bytes", "bytes", "Bytes of each ring in use.", FR_METRIC_GAUGE,
+			offsetof(struct fr_history_stats, used_bytes)},
+		{"flightrec_part_samples", NULL, "Samples in each ring.", FR_METRIC_GAUGE,
+			offsetof(struct fr_history_stats, samples)},
+		{"flightrec_part_evicted_samples", NULL,
+			"Samples that were evicted from each ring to make room for newer samples.",
+			FR_METRIC_COUNTER, offsetof(struct fr_history_stats, samples_evicted)},
+	};
+
+	if (v->n_rings < 2)
+		return;
+	for (size_t k = 0; k < FR_ARRAY_SIZE(all); k++) {
+		fr_openmetrics_family(o, all[k].family, all[k].type, all[k].unit, all[k].help);
+		for (unsigned i = 0; i < v->n_rings; i++)
+			fr_openmetrics_u64(o, LABEL("ring", v->rings[i].name),
+				*(const uint64_t *)((const char *)&v->rings[i].stats + all[k].offset));
+	}
+	fr_openmetrics_family(o, "flightrec_part_span_seconds", FR_METRIC_GAUGE, "seconds",
+		"Time from the oldest to the newest sample in each ring.");
+	for (unsigned i = 0; i < v->n_rings; i++)
+		fr_openmetrics_seconds(o, LABEL("ring", v->rings[i].name),
+			v->rings[i].stats.last_ns - v->rings[i].stats.first_ns);
+}
+
 static void add_sideband(struct fr_openmetrics *o, const struct fr_view *v)
 {
 	const struct fr_tracker_stats *s = &v->sideband;
@@ -300,6 +334,7 @@ int fr_metrics(const struct fr_view *v, struct fr_buf *ret)
 	add_events(&o, v->capture);
 	add_losses(&o, v);
 	add_ring(&o, v);
+	add_rings(&o, v);
 	add_sideband(&o, v);
 	add_unwind(&o, v);
 	add_aux(&o, v);

@@ -110,6 +110,30 @@ static void add_ring(const struct fr_view *v, cJSON *status)
 	add_memory(v, o);
 }
 
+/* If there is more than one ring, "ring" has the sums, and "rings" has each ring. */
+static void add_rings(const struct fr_view *v, cJSON *status)
+{
+	cJSON *rings = v->n_rings > 1 ? cJSON_AddObjectToObject(status, "rings") : NULL;
+
+	for (unsigned i = 0; rings && i < v->n_rings; i++) {
+		const struct fr_history_stats *s = &v->rings[i].stats;
+		cJSON *o = cJSON_AddObjectToObject(rings, v->rings[i].name);
+
+		FR_JSON_ADD_NUMBERS(o, {"size", s->size_bytes}, {"used", s->used_bytes},
+			{"raw", s->raw_bytes}, {"first_ns", s->first_ns}, {"last_ns", s->last_ns},
+			{"samples", s->samples}, {"evicted_samples", s->samples_evicted},
+			{"dropped_samples", s->samples_dropped}, {"pinned", s->pinned_bytes});
+		add_seconds(o, "span_s", s->last_ns - s->first_ns);
+	}
+	if (v->sideband_ring.size_bytes) {
+		const struct fr_history_stats *s = &v->sideband_ring;
+		cJSON *o = cJSON_AddObjectToObject(status, "sideband_ring");
+
+		FR_JSON_ADD_NUMBERS(o, {"size", s->size_bytes}, {"used", s->used_bytes},
+			{"records", s->sideband}, {"low_watermark_ns", s->low_watermark_ns});
+	}
+}
+
 static void add_sideband(const struct fr_view *v, cJSON *status)
 {
 	cJSON *o = cJSON_AddObjectToObject(status, "sideband");
@@ -315,6 +339,7 @@ cJSON *fr_status(const struct fr_view *v)
 	cJSON_AddStringToObject(status, "directory", v->directory);
 	cJSON_AddStringToObject(status, "state", v->stopping ? "stopping" : "recording");
 	add_ring(v, status);
+	add_rings(v, status);
 	add_adopted(v, status);
 	add_objects(v, status);
 	events = cJSON_AddArrayToObject(status, "events");

@@ -16,7 +16,7 @@
 #include "dumper/collector.h"
 #include "dumper/dumper.h"
 #include "handover/handover.h"
-#include "history/history.h"
+#include "history/rings.h"
 #include "recorder/frequency.h"
 #include "recorder/recorder.h"
 #include "reporting/rates.h"
@@ -39,11 +39,17 @@ struct fr_view {
 	const struct fr_rates *rates;
 	const struct fr_frequency *frequency;
 	uint64_t lost[_FR_LOSS_MAX];
-	struct fr_history_stats ring;
-	const char *ring_memory;   /* RingMemory=; "": none */
-	bool ring_survives;	   /* the ring survives a crash of the machine */
-	struct fr_tail_stats tail; /* only with RingMemory= */
-	uint64_t ring_period_ns;   /* the longest time between two rounds */
+	struct fr_history_stats ring; /* all rings together */
+	struct fr_ring_view {
+		const char *name;
+		struct fr_history_stats stats;
+	} rings[FR_RINGS_MAX];
+	unsigned n_rings;
+	struct fr_history_stats sideband_ring; /* size_bytes 0: there is none */
+	const char *ring_memory;	       /* RingMemory=; "": none */
+	bool ring_survives;		       /* the ring survives a crash of the machine */
+	struct fr_tail_stats tail;	       /* only with RingMemory= */
+	uint64_t ring_period_ns;	       /* the longest time between two rounds */
 	struct fr_tracker_stats sideband;
 	struct fr_dumper_stats dumper;
 	const struct fr_counters *counters;

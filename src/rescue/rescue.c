@@ -31,7 +31,7 @@ struct rescue {
 	struct fr_tail *tail; /* NULL: it is not whole */
 	struct fr_history *history;
 	struct fr_history_adopted adopted;
-	struct fr_snapshot *snapshot;
+	struct fr_snapshots snapshots;
 	bool has_whole_model;
 	cJSON *meta;
 	struct fr_rescued *result;
@@ -40,7 +40,7 @@ struct rescue {
 static void rescue_deinit(struct rescue *x)
 {
 	cJSON_Delete(x->meta);
-	fr_snapshot_free(x->snapshot);
+	fr_snapshots_free(&x->snapshots);
 	fr_history_free(x->history);
 	fr_tail_free(x->tail);
 	fr_rescue_symbols_deinit(&x->symbols);
@@ -83,7 +83,7 @@ static int take_snapshot(struct rescue *x)
 	if (r == -ENOMEM)
 		return r;
 	(void)fr_history_seal(x->history);
-	return fr_history_snapshot(x->history, &x->snapshot);
+	return fr_rings_snapshot(&(struct fr_rings){.ring = {x->history}, .n = 1}, &x->snapshots);
 }
 
 static int read_ring(struct rescue *x, struct fr_diag *d)
@@ -276,7 +276,7 @@ static int write_dump(struct rescue *x, struct fr_diag *d)
 
 	if (r < 0)
 		return fr_fail_errno(d, r, NULL, "cannot make the trigger sample of the dump");
-	r = fr_dump_write(x->snapshot, &params, x->meta, &x->result->dump, d);
+	r = fr_dump_write(&x->snapshots, &params, x->meta, &x->result->dump, d);
 	if (r < 0)
 		return r;
 	if (x->other_boot)

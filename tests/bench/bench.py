@@ -18,6 +18,7 @@ from pathlib import Path
 
 import measure  # imported first, because it adds the folder of harness.py to sys.path
 import disk
+import rings
 import stacks
 import storm
 import switches
@@ -119,7 +120,7 @@ TARGETS = [  # what is measured, limit, whether the limit is an upper limit, fun
 
 def verdicts(result):
     out = []
-    more = tracepoints.TARGETS + triggers.TARGETS + stacks.TARGETS + switches.TARGETS + (disk.TARGETS if "disk" in result else [])
+    more = tracepoints.TARGETS + triggers.TARGETS + stacks.TARGETS + switches.TARGETS + rings.TARGETS + (disk.TARGETS if "disk" in result else [])
     for what, limit, upper, get in TARGETS + more:
         value = get(result)
         good = value is not None and (value <= limit if upper else value >= limit)
@@ -148,6 +149,7 @@ def report(result):
     print()
     triggers.report(result)
     switches.report(result["switches"])
+    rings.report(result["rings"])
     print()
     stacks.report(result)
     print()
@@ -193,6 +195,8 @@ def main():
         result["triggers"] = triggers.bench(work, args)
         say("switches with the event offcpu")
         result["switches"] = switches.bench(work, args)
+        say("two rings, one of them with a flood of switches")
+        result["rings"] = rings.bench(work, args)
         say("user stacks of ordinary programs")
         result["stacks"] = stacks.bench(work, args)
         say("merge against cat")

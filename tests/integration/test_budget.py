@@ -36,7 +36,8 @@ def test_the_frequency_is_halved_and_reported(recorder, tmp_path):
     no_frequency = tmp_path / "no-frequency"
     no_frequency.mkdir()
     exhausted = recorder("--config", with_budget(no_frequency, "0.01%"), "-e", "sched:sched_switch", "-M", "8M", directory=no_frequency)
-    d = recorder("--config", with_budget(tmp_path, "0.01%"), *NO_LOSS, "-e", "cpu-clock", "-F", hz, "-M", "64M")
+    # The event has a ring of its own: CPUBudget= holds for the events of all rings.
+    d = recorder("--config", with_budget(tmp_path, "0.01%"), *NO_LOSS, "-F", hz, "-M", "1M", "--ring", "cpu:64M", "-e", "cpu-clock")
     burn, pingpong = (start("nice", "-n", "19", program(f"frtest-{name}"), "-t", "600", *args, stdout=subprocess.DEVNULL)
                       for name, args in (("burn", ("-c", last_cpu())), ("pingpong", ())))  # for half a minute, beside other tests
     assert frequency(d)["hz"] == hz

@@ -268,10 +268,11 @@ def test_the_end_waits_for_a_dump_that_is_stuck(on_disk, disk):
     assert sidecar(path).exists() and sequence(path, did)["count"] > 0
 
 
+@pytest.mark.parametrize("ring", [("-M", "256M"), ("-M", "1M", "--ring", "calls:256M")], ids=["default", "calls"])
 @pytest.mark.parametrize("fault, words, why", [("fail", "Input/output error", "Input/output error"),
                                                ("readonly", "read-write", "Read-only file system")])
-def test_a_dump_that_cannot_be_written_is_kept_and_written_later(on_disk, disk, fault, words, why):
-    d = on_disk(*SYSCALLS, "-M", "256M")
+def test_a_dump_that_cannot_be_written_is_kept_and_written_later(on_disk, disk, fault, words, why, ring):
+    d = on_disk(*ring, *SYSCALLS)
     did = load("count", "-t", "0.2")
     disk.command(*(["only sample"] if fault == "fail" else []), fault)
     r = d.ctl("dump", "--reason", "broken")

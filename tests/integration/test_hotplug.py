@@ -43,8 +43,9 @@ def until_back(d):
     until(f"CPU that is recorded again; log:\n{d.log()}", lambda: "cpu-came" in d.lost())
 
 
-def test_a_cpu_goes_and_comes_back(recorder):
-    d = recorder(*NO_LOSS, *CALLS, "-M", "32M")
+@pytest.mark.parametrize("ring", [("-M", "32M"), ("-M", "1M", "--ring", "calls:32M")], ids=["default", "calls"])
+def test_a_cpu_goes_and_comes_back(recorder, ring):
+    d = recorder(*NO_LOSS, *ring, *CALLS)
     before = on_that_cpu()
     switch(False)
     d.until_logged(f"CPU {CPU} went offline")

@@ -125,10 +125,12 @@ static void expect_key(const struct fr_config_key *key, const char *section, cha
 	assert_string_equal(section, key->section);
 	if (!strcmp(section, FR_TRIGGER_SECTION))
 		section = "Trigger t";
+	if (!strcmp(section, FR_RING_SECTION))
+		section = "Ring r";
 	if (key->default_value)
 		assert_string_equal(value, key->default_value);
 	fr_config_init(&c);
-	assert_int_equal(fr_config_add_event(&c, "x", "t", NULL), 0); /* Filter= needs an event */
+	assert_int_equal(fr_config_add_event(&c, 0, "x", "t", NULL), 0); /* Filter= needs an event */
 	if (fr_config_set(&c, section, line, value, "t", &d) < 0)
 		fail_msg("%s", d.what);
 }

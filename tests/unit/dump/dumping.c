@@ -87,14 +87,15 @@ int dumping_dump(struct dumping *f, struct fr_dump_result *ret, struct fr_diag *
 {
 	cJSON *meta = cJSON_CreateObject();
 	struct fr_diag own = {0};
-	struct fr_snapshot *s;
+	const struct fr_rings rings = {.ring = {f->history}, .n = 1};
+	struct fr_snapshots s;
 	int r;
 
 	d = d ? d : &own;
 	cJSON_AddStringToObject(meta, "cause", "a test");
-	assert_int_equal(fr_history_snapshot(f->history, &s), 0);
-	r = fr_dump_write(s, &f->params, meta, ret, d);
-	fr_snapshot_free(s);
+	assert_int_equal(fr_rings_snapshot(&rings, &s), 0);
+	r = fr_dump_write(&s, &f->params, meta, ret, d);
+	fr_snapshots_free(&s);
 	cJSON_Delete(meta);
 	if (r < 0)
 		assert_true(d->what[0]);

@@ -170,17 +170,17 @@ static void read_record(void *ctx, const struct perf_event_header *record)
 /* Read the rings once, as a dump does, and add the counts to R. */
 static void read_rings(struct reader *r, struct machine *m)
 {
-	struct fr_snapshot *s[HISTORIES];
+	struct fr_snapshots s = {0};
 	struct fr_order order;
 	struct fr_piece piece;
 
 	r->newest = r->next_flush = r->flushed = r->queue = 0;
 	for (unsigned i = 0; i < m->histories; i++) {
 		fr_history_seal(m->h[i]);
-		assert_int_equal(fr_history_snapshot(m->h[i], &s[i]), 0);
+		assert_int_equal(fr_history_snapshot(m->h[i], &s.of[s.n++]), 0);
 		r->frames += test_stats(m->h[i]).frames;
 	}
-	fr_order_init(&order, s, m->histories, false);
+	fr_order_init(&order, &s, false);
 	order.waiting_max = 1 << 20;
 	while (fr_order_next(&order, &piece)) {
 		r->piece = &piece;
@@ -192,8 +192,7 @@ static void read_rings(struct reader *r, struct machine *m)
 		assert_true(test_walk_section(piece.frame, TEST_SIDEBAND, read_record, r));
 		assert_true(test_walk_section(piece.frame, TEST_SAMPLES, read_record, r));
 	}
-	for (unsigned i = 0; i < m->histories; i++)
-		fr_snapshot_free(s[i]);
+	fr_snapshots_free(&s);
 }
 
 static struct reader simulate(struct machine *m, uint64_t busy, unsigned n_rounds)

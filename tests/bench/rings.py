@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Whether a flood of switches in one ring takes history from another ring. Two recorders run at the same time, so that both see
+the same load: one has only the ring `cpu`, and the other also has the ring `sched`."""
+import statistics
+import subprocess
+
+import harness
+import measure
+from measure import Flightrec
+
+HZ = "3999"
+SECONDS = 15
+CPU = ("--ring", "cpu:8M", "-e", "cpu-clock", "-F", HZ, "--call-graph=fp")
+SCHED = ("--ring", "sched:32M", "-e", "sched:sched_switch")
+
+
+def span(recorder):
+    """Returns for how many seconds the ring `cpu` has room. (A dump ends the open chunk, so that it counts, too.)"""
+    recorder.daemon.dump_by_control("--last", "1s")
+    ring = recorder.daemon.status()["rings"]["cpu"]
+    return ring["span_s"] * ring["size"] / ring["used"]
+
+
+def turn(work, args):
+    with measure.recording(Flightrec, work, args, *CPU) as alone, measure.recording(Flightrec, work, args, *CPU, *SCHED) as beside:
+        burn = measure.start(harness.program("frtest-burn"), "-t", 600, "-c", 0, stdout=subprocess.DEVNULL)
+        did = harness.load("pingpong", "-t", SECONDS, "-c", harness.last_cpu())
+        harness.end(burn)
+        spans = span(alone), span(beside)
+        sched, lost = beside.daemon.status()["rings"]["sched"], sum(beside.daemon.lost().values())
+        alone.stop()
+        beside.stop()
+    return {"span_alone_s": spans[0], "span_s": spans[1], "percent": 100 * (spans[1] / spans[0] - 1), "lost": lost,
+            "switches_per_s": did["round_trips"] * 2 / SECONDS, "sched_span_s": sched["span_s"] * sched["size"] / sched["used"]}
+
+
+def bench(work, args):
+    turns = [turn(work, args) for _ in range(args.turns)]
+    return {key: statistics.median(t[key] for t in turns) for key in turns[0]} | {
+        "off_percent": statistics.median(abs(t["percent"]) for t in turns)}
+
+
+def report(result):
+    print(f"rings: {result['switches_per_s']:,.0f} switches a second in a ring of 32M ({result['sched_span_s']:,.0f} s) beside "
+          f"a profile of {HZ} Hz in a ring of 8M: it holds {result['span_s']:,.1f} s, and {result['span_alone_s']:,.1f} s without "
+          f"the switches ({result['percent']:+.1f} %); {result['lost']:,.0f} records lost")
+
+
+TARGETS = [
+    ("rings: history of a slow ring beside a flood, % of difference", 2, True, lambda r: r["rings"]["off_percent"]),
+]
