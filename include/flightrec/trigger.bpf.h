@@ -77,6 +77,37 @@ struct flightrec_counters {
 	__u64 last_ns; /* the time of `last`, CLOCK_MONOTONIC; 0: no value yet */
 };
 
+/* The state of an event that flightrecd records, in the map flightrec_switches. */
+struct flightrec_switch {
+	__u32 is_off;
+	__u32 changes;	/* how often BPF programs have switched the event */
+	__u64 since_ns; /* CLOCK_MONOTONIC: when it was last switched on; 0: never */
+};
+
+/* The events that an object switches. flightrec_event_enable() adds the name, and flightrecd sets the slot when
+   it loads the object. */
+#define FLIGHTREC_EVENT_NAME_SIZE 64
+struct flightrec_event_ref {
+	char name[FLIGHTREC_EVENT_NAME_SIZE];
+	__u32 slot; /* the index in flightrec_switches */
+	__u32 reserved;
+};
+
+/* A program has switched an event, as it is in the ring buffer. */
+#define FLIGHTREC_SWITCH_ABI 0x5701
+struct flightrec_switch_record {
+	__u32 abi;     /* FLIGHTREC_SWITCH_ABI */
+	__u32 size;    /* bytes of this structure */
+	__u64 time_ns; /* CLOCK_MONOTONIC */
+	__u64 for_ns;  /* after this time, the event comes back to its configuration; 0: SwitchLimit= */
+	__u32 slot;
+	__u32 is_off;
+	__u32 pid, tid; /* of the current task, in the initial pid namespace */
+	__u32 cpu;
+	__u32 reserved;
+	char comm[FLIGHTREC_COMM_SIZE];
+};
+
 #ifdef __bpf__
 
 #include <bpf/bpf_core_read.h>

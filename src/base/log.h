@@ -35,6 +35,7 @@ struct fr_log_field {
 #define FR_MSG_OVER_BUDGET "3c1a76b0a7b24d5a9d1f6a0a5be3c20f"
 #define FR_MSG_OLD_CONFIG "3c1a76b0a7b24d5a9d1f6a0a5be3c210"
 #define FR_MSG_RESCUED "3c1a76b0a7b24d5a9d1f6a0a5be3c211"
+#define FR_MSG_SWITCHED "3c1a76b0a7b24d5a9d1f6a0a5be3c212"
 
 /* Sets the least important level that is logged (LOG_ERR … LOG_DEBUG). The default is LOG_INFO. */
 void fr_log_set_level(int level);

@@ -8,13 +8,20 @@
 
 #include "unwind.h"
 
+/* Whether an event is recorded (docs/design/16). The header for triggers calls it struct flightrec_switch. */
+struct fr_switch {
+	fr_u32 is_off;
+	fr_u32 changes;	 /* how often programs of triggers have switched it */
+	fr_u64 since_ns; /* when it was last switched on; 0: never */
+};
+
 /* One opened event. The cookie of a program's link is the index of its event, plus 1. */
 struct fr_bpf_event {
 	fr_u64 id;
 	fr_u32 flags;
 	fr_u32 max_stack; /* the most entries of a kernel stack and of a user stack */
 	fr_u32 cpu;	  /* for the next instance, which counts the samples of this CPU */
-	fr_u32 reserved;
+	fr_u32 slot;	  /* of struct fr_switch */
 };
 enum {
 	FR_BPF_PERIOD = 1,	 /* samples have PERF_SAMPLE_PERIOD */

@@ -32,6 +32,22 @@ struct {
 	__type(value, struct fr_bpf_shared);
 } fr_bpf_shared SEC(".maps");
 
+/* The switches of the events; slot 0 is never off. Programs of triggers share this map. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* user space gives the map of all captures */
+	__type(key, __u32);
+	__type(value, struct fr_switch);
+} fr_switches SEC(".maps");
+
+static __always_inline int fr_is_off(__u32 slot)
+{
+	const struct fr_switch *s = bpf_map_lookup_elem(&fr_switches, &slot);
+
+	return s && s->is_off;
+}
+
 /* What a program knows when it begins a record. */
 struct fr_record {
 	struct fr_scratch *scratch;
@@ -42,11 +58,11 @@ struct fr_record {
 };
 
 /* Begins a record of the event with the index INDEX, whose pid and tid are those of the current task.
-   Returns whether there is such an event. */
+   Returns whether there is such an event, and it is not switched off. */
 static __always_inline int fr_record_begin(
 	struct fr_record *r, void *scratch_map, __u64 index, __u64 ip, __u16 misc, __u64 period)
 {
-	__u64 pid_tgid = bpf_get_current_pid_tgid(), *words;
+	__u64 pid_tgid, *words;
 	__u32 zero = 0;
 
 	r->scratch = bpf_map_lookup_elem(scratch_map, &zero);
@@ -55,6 +71,9 @@ static __always_inline int fr_record_begin(
 	if (!r->scratch || !r->shared)
 		return 0;
 	r->event = &r->shared->events[r->index];
+	if (fr_is_off(r->event->slot))
+		return 0;
+	pid_tgid = bpf_get_current_pid_tgid();
 	words = r->scratch->words;
 	words[0] = PERF_RECORD_SAMPLE | (__u64)misc << 32; /* fr_record_submit() adds the size */
 	words[1] = r->event->id;

@@ -61,6 +61,7 @@ struct task_struct {
 const volatile __u32 sleeps_mask = 0; /* the number of slots, minus 1 */
 const volatile __u32 own_tgid = 0;    /* the recorder */
 const volatile __u32 by_pid = 0, by_cgroup = 0;
+const volatile __u32 slot_of_event = 0; /* of struct fr_switch, for both events */
 /* From the run queue of a CPU to its preempt count. 0: not known. */
 const volatile __s64 preempt_count_offset = 0;
 
@@ -126,6 +127,21 @@ struct {
 	__type(key, __u32);
 	__type(value, struct fr_scratch);
 } waker_scratch SEC(".maps");
+
+static __always_inline int is_on(void)
+{
+	return on && !fr_is_off(slot_of_event);
+}
+
+/* Returns whether the programs have followed the task since OUT_NS. They have not if the event was switched on
+   later. */
+static __always_inline int is_followed(__u64 out_ns)
+{
+	__u32 key = slot_of_event;
+	const struct fr_switch *s = bpf_map_lookup_elem(&fr_switches, &key);
+
+	return !s || out_ns >= s->since_ns;
+}
 
 static __always_inline struct fr_sleep *slot(__u32 tid, __u32 i)
 {
@@ -387,7 +403,7 @@ static __always_inline void enter(struct task_struct *next, __u64 now)
 		s->in_ns = now;
 	else if (now - s->in_ns >= TOGETHER_NS)
 		return;
-	if (s->in_ns - s->out_ns >= threshold_ns)
+	if (s->in_ns - s->out_ns >= threshold_ns && is_followed(s->out_ns))
 		begin_sleep_sample(next, s);
 }
 
@@ -397,7 +413,7 @@ int BPF_PROG(sched_switch, _Bool preempt, struct task_struct *prev, struct task_
 {
 	__u64 now;
 
-	if (!on)
+	if (!is_on())
 		return 0;
 	now = bpf_ktime_get_ns();
 	if (prev->pid)
@@ -495,7 +511,7 @@ int BPF_PROG(sched_waking, struct task_struct *woken)
 {
 	struct fr_sleep *s;
 
-	if (!on)
+	if (!is_on())
 		return 0;
 	s = find_sleep(woken->pid);
 	if (!s)
@@ -504,7 +520,7 @@ int BPF_PROG(sched_waking, struct task_struct *woken)
 	if (s->waking_ns <= s->out_ns || s->in_ns >= s->out_ns)
 		note_waker(s);
 	if (s->in_ns < s->out_ns && s->state && !s->preempted && s->waking_ns - s->out_ns >= threshold_ns &&
-		s->waker_pid != own_tgid)
+		s->waker_pid != own_tgid && is_followed(s->out_ns))
 		make_waker_sample(ctx, woken, s->context, s->waking_ns - s->out_ns);
 	return 0;
 }

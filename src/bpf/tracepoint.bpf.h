@@ -99,7 +99,7 @@ static __always_inline int fr_tracepoint_begin(struct fr_made *m, __u32 kind, __
 	m->cpu = bpf_get_smp_processor_id();
 	m->event = event;
 	m->tp = bpf_map_lookup_elem(&fr_tracepoints, &event);
-	if (!m->tp || !m->tp->is_enabled)
+	if (!m->tp || !m->tp->is_enabled || fr_is_off(m->tp->slot))
 		return 0;
 	m->pid_tgid = bpf_get_current_pid_tgid();
 	if (m->tp->own_tgid && m->pid_tgid >> 32 == m->tp->own_tgid && fr_is_own(m))

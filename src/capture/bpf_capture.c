@@ -69,6 +69,9 @@ int fr_bpf_capture_share_maps(const struct fr_bpf_capture *b, struct bpf_object 
 	if (r == 0)
 		r = bpf_map__reuse_fd(bpf_object__find_map_by_name(object, "fr_bpf_shared"),
 			bpf_map__fd(b->programs->maps.fr_bpf_shared));
+	if (r == 0)
+		r = bpf_map__reuse_fd(bpf_object__find_map_by_name(object, "fr_switches"),
+			bpf_map__fd(b->programs->maps.fr_switches));
 	return r == 0 ? share_unwinder(b->unwinder, object) : r;
 }
 
@@ -78,7 +81,7 @@ static bool is_capable(void)
 	       (fr_has_capability(CAP_BPF) && fr_has_capability(CAP_PERFMON));
 }
 
-static int load(struct fr_bpf_capture *b, const struct fr_unwinder *unwinder)
+static int load(struct fr_bpf_capture *b, const struct fr_unwinder *unwinder, int switches_fd)
 {
 	void *p;
 	int r;
@@ -91,6 +94,8 @@ static int load(struct fr_bpf_capture *b, const struct fr_unwinder *unwinder)
 	r = bpf_map__set_max_entries(b->programs->maps.fr_rings, (__u32)libbpf_num_possible_cpus());
 	if (r == 0)
 		r = bpf_program__set_autoload(b->programs->progs.sample, unwinder != NULL);
+	if (r == 0 && switches_fd >= 0)
+		r = bpf_map__reuse_fd(b->programs->maps.fr_switches, switches_fd);
 	if (r == 0)
 		r = share_unwinder(unwinder, b->programs->obj);
 	if (r == 0)
@@ -126,6 +131,8 @@ static int load_off_cpu(struct fr_bpf_capture *b, const struct fr_bpf_capture_co
 		.unwinder = c->unwinder,
 		.rings_fd = bpf_map__fd(b->programs->maps.fr_rings),
 		.shared_fd = bpf_map__fd(b->programs->maps.fr_bpf_shared),
+		.switches_fd = bpf_map__fd(b->programs->maps.fr_switches),
+		.slot = c->off_cpu->slot,
 		.previous = c->previous ? c->previous->off_cpu : NULL,
 		.sleeps_fd = c->sleeps_fd,
 		.pids = c->pids,
@@ -161,7 +168,7 @@ int fr_bpf_capture_new(
 	b->unwinder = config->unwinder;
 	b->rings = calloc(config->n_cpus, sizeof(*b->rings));
 	b->opened = calloc(FR_BPF_EVENTS_MAX, sizeof(*b->opened));
-	r = b->rings && b->opened ? load(b, config->unwinder) : -ENOMEM;
+	r = b->rings && b->opened ? load(b, config->unwinder, config->switches_fd) : -ENOMEM;
 	for (size_t i = 0; r == 0 && i < config->n_cpus; i++)
 		r = add_ring(b, config, i);
 	if (r == 0 && config->off_cpu)
@@ -208,6 +215,7 @@ static struct fr_bpf_event describe(const struct fr_event *e, int cpu, uint64_t 
 	return (struct fr_bpf_event){
 		.id = id,
 		.cpu = (uint32_t)cpu,
+		.slot = e->slot,
 		.flags = flags,
 		.max_stack = a->sample_max_stack ? FR_MIN(a->sample_max_stack, FR_BPF_STACK_MAX)
 						 : FR_BPF_STACK_MAX,

@@ -20,6 +20,7 @@ struct bpf_object;
 
 struct fr_bpf_capture_config {
 	const struct fr_unwinder *unwinder; /* NULL: no event has `unwind` */
+	int switches_fd;		    /* the map of the switches; -1: nothing is switched */
 	/* The event offcpu, or NULL: its threshold, and the tasks (off_cpu.h). */
 	const struct fr_event *off_cpu;
 	const pid_t *pids;
@@ -39,7 +40,7 @@ int fr_bpf_capture_new(
 	const struct fr_bpf_capture_config *config, struct fr_bpf_capture **ret, struct fr_diag *d);
 struct fr_bpf_capture *fr_bpf_capture_free(struct fr_bpf_capture *b);
 
-/* Lets the open but not yet loaded OBJECT use the rings, and the maps of the unwinder if there is one.
+/* Lets the open but not yet loaded OBJECT use the rings and the switches, and the maps of the unwinder if there is one.
    Returns 0 or a negative errno. */
 int fr_bpf_capture_share_maps(const struct fr_bpf_capture *b, struct bpf_object *object);
 

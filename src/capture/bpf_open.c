@@ -3,6 +3,7 @@
    programs. */
 #include "capture/bpf_tracepoint.h"
 #include "capture/capture_internal.h"
+#include "capture/switches.h"
 #include "base/cleanup.h"
 
 #include <errno.h>
@@ -83,6 +84,7 @@ static int open_rings(struct fr_capture *c, const struct fr_capture_config *conf
 	const size_t ring = c->ring_bytes[FR_RING_FORWARD];
 	struct fr_bpf_capture_config bpf = {
 		.unwinder = config->unwinder,
+		.switches_fd = config->switches ? fr_switches_fd(config->switches) : -1,
 		.cpus = c->cpus,
 		.n_cpus = c->n_sampled,
 		.ring_bytes = ring,

@@ -280,8 +280,10 @@ static int open_all(struct fr_bpf_tracepoints *b, const struct fr_bpf_capture *c
 	if (!b->table || !b->lost)
 		return fr_fail_errno(d, -errno, NULL, "cannot make the BPF maps of tracepoints");
 	b->counted = b->lost + b->n * b->n_possible;
-	for (size_t i = 0; i < b->n; i++)
+	for (size_t i = 0; i < b->n; i++) {
 		b->table[i] = b->plans[i].entry;
+		b->table[i].slot = b->config.events[b->plans[i].event].slot;
+	}
 	for (size_t i = 0; r == 0 && i < n_instances; i++)
 		r = load(b, i, capture);
 	if (r < 0)

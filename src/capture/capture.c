@@ -93,7 +93,8 @@ static int copy_events(struct fr_capture *c, const struct fr_capture_config *con
 		a->wakeup_watermark = c->events[i].overwrite ? ring : FR_MIN(ring / 4, FR_WAKEUP_MAX);
 		a->inherit &= config->n_pids > 0;
 		a->enable_on_exec =
-			i < list->n && config->enable_on_exec && config->n_pids && !c->events[i].off_cpu;
+			i < list->n && config->enable_on_exec && config->n_pids && !c->events[i].off_cpu &&
+			(!c->events[i].off || c->events[i].unwind);
 		c->has_overwrite |= c->events[i].overwrite;
 	}
 	return r;
@@ -359,6 +360,8 @@ static int capture_init(
 		r = fr_aux_find(c, t, d);
 	if (r == 0)
 		r = check_target(c, config, d);
+	if (r == 0)
+		r = fr_switch_assign_slots(c, config->switches, d);
 	if (r == 0)
 		r = fr_bpf_open(c, config, t, d);
 	if (r == 0)

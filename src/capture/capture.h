@@ -86,6 +86,29 @@ uint64_t fr_capture_off_cpu_threshold(const struct fr_capture *c);
  */
 int fr_capture_set_divisor(struct fr_capture *c, unsigned divisor, struct fr_diag *d);
 
+/* --- switches (docs/design/16). Not for the recorder thread. */
+
+/* Returns the slot of the event's switch; FR_SWITCH_NONE: the event cannot be switched. */
+uint32_t fr_capture_slot(const struct fr_capture *c, size_t event_index);
+bool fr_capture_has_slot(const struct fr_capture *c, uint32_t slot);
+/* Returns whether the event with SLOT has the term enabled=no. */
+bool fr_capture_is_configured_off(const struct fr_capture *c, uint32_t slot);
+/* Call this function when the state of SLOT has changed. Enables or disables the events with SLOT for which
+   the kernel makes the samples. Returns 0; or a negative errno, with a message in D. */
+int fr_capture_apply_switch(struct fr_capture *c, uint32_t slot, struct fr_diag *d);
+/* Returns the configured frequency or period of the event with SLOT; 0: it has none. */
+uint64_t fr_capture_rate(const struct fr_capture *c, uint32_t slot, bool *ret_is_frequency);
+/* Gives the event with SLOT the frequency (in Hz) or the period RATE, in place of the configured one; 0: the
+   configured one. The divisor of fr_capture_set_divisor() applies to this frequency, too. Returns 0; or a
+   negative errno, with a message in D, and the rate has not changed. */
+int fr_capture_set_rate(struct fr_capture *c, uint32_t slot, uint64_t rate, struct fr_diag *d);
+/* Finds the slot of the event NAME, for a BPF program that is to switch it. Returns 0; or a negative errno,
+   with a message in D: there is no such event, or a BPF program cannot switch it. */
+int fr_capture_find_kernel_switch(
+	const struct fr_capture *c, const char *name, uint32_t *ret_slot, struct fr_diag *d);
+/* Says in D that there is no event NAME. Returns -ENOENT. */
+int fr_capture_fail_no_event(const struct fr_capture *c, const char *name, struct fr_diag *d);
+
 /* Returns the epoll set with all forward rings. C owns the set. The recorder adds its own eventfd with
    data.ptr NULL; the data.ptr of a ring is never NULL. A ring wakes the recorder when a quarter of the ring
    is full, or when the ring has one MiB of records. */

@@ -61,6 +61,7 @@ struct fr_capture {
 	struct fr_bpf_adopted *adopted; /* the rings of the previous instance; NULL: there are none */
 	struct fr_aux_view *aux;	/* of all AUX events */
 	size_t n_aux, aux_bytes;
+	struct fr_switches *switches;	   /* borrowed; NULL: none */
 	const struct fr_capture *previous; /* only during fr_capture_open() */
 	struct fr_id_table ids;
 	/* [event * n_cpus + cpu]; and one more, for events and CPUs that only the previous instance had. */
@@ -82,6 +83,16 @@ struct fr_capture {
    events. Sets `bpf` and `unwind` of the events. Returns 0; or a negative errno, with a message in D. */
 int fr_bpf_open(struct fr_capture *c, const struct fr_capture_config *config, const struct fr_target *t,
 	struct fr_diag *d);
+
+/* switch.c: gives each event that can be switched its slot. Returns 0; or a negative errno, with a message in
+   D: an event is off in its configuration, and nothing could switch it on. */
+int fr_switch_assign_slots(struct fr_capture *c, struct fr_switches *switches, struct fr_diag *d);
+bool fr_switch_is_off(const struct fr_capture *c, const struct fr_event *e);
+/* Returns whether a program makes the samples of E. The program reads the switch itself. */
+bool fr_switch_is_by_program(const struct fr_event *e);
+/* Returns the frequency or the period of E, with its own rate and the divisor of C, as
+   PERF_EVENT_IOC_PERIOD takes it. */
+uint64_t fr_switch_rate_value(const struct fr_capture *c, const struct fr_event *e);
 
 /* filter.c: checks the users' filters. For this, it sets each filter on an event that is opened only for the
    check. Returns 0; or a negative errno, with a message in D. */

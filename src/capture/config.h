@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 struct fr_capture;
+struct fr_switches;
 struct fr_unwinder;
 
 struct fr_capture_config {
@@ -27,6 +28,9 @@ struct fr_capture_config {
 	/* The unwinder of events with call-graph=unwind, borrowed until fr_capture_free(). NULL: there is
 	   none here, and these events get the call graph fp. */
 	const struct fr_unwinder *unwinder;
+	/* Which events are switched off, borrowed until fr_capture_free(). NULL: the events have no
+	   switches. */
+	struct fr_switches *switches;
 	/* The capture that the new one replaces, or NULL. If an AUX event stays the same, the new capture
 	   shares its areas. */
 	const struct fr_capture *previous;

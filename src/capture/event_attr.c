@@ -157,6 +157,7 @@ int fr_event_attr_finish(struct fr_event *e, const struct fr_term_values *v,
 	a->inherit = !v->no_inherit;
 	a->write_backward = e->overwrite = v->overwrite;
 	e->capture = v->capture;
+	e->off = v->off;
 	if (e->capture && a->type != PERF_TYPE_TRACEPOINT)
 		return fr_fail(d, -EINVAL, "leave the term out",
 			"it is not a tracepoint, so it has no term capture");

@@ -43,6 +43,7 @@ struct fr_term_values {
 	uint64_t stack_bytes, max_stack;
 	enum fr_capture_way capture;
 	bool overwrite, no_inherit;
+	bool off; /* enabled=no */
 	const char *name;
 	bool has_config[3];
 	uint64_t config[3];

@@ -13,7 +13,7 @@
 static int fail_term(const struct fr_spec *s, const char *term, struct fr_diag *d)
 {
 	return fr_fail(d, -EINVAL, NULL,
-		"event %s has no term \"%s\"; it has: threshold, max-stack, call-graph, name", s->text, term);
+		"event %s has no term \"%s\"; it has: threshold, max-stack, call-graph, enabled, name", s->text, term);
 }
 
 static int check_common_terms(const struct fr_spec *s, const struct fr_term_values *v, struct fr_diag *d)
@@ -75,7 +75,7 @@ static int add(const struct fr_spec *s, const struct fr_term_values *v, enum fr_
 {
 	static const char *const names[] = {"flightrec:offcpu", "flightrec:waker"};
 	const bool is_waker = which == FR_OFF_CPU_WAKER;
-	_cleanup_event_ struct fr_event e = {.off_cpu = which, .threshold_ns = threshold_ns};
+	_cleanup_event_ struct fr_event e = {.off_cpu = which, .threshold_ns = threshold_ns, .off = v->off};
 	struct perf_event_attr *a = &e.attr;
 
 	fr_event_attr_init(a);

@@ -3,6 +3,7 @@
    (perf-list(1)). */
 #include "capture/event_internal.h"
 #include "base/cleanup.h"
+#include "base/units.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 #define STACK_BYTES_MAX (UINT16_MAX - 7)
 
 const char fr_common_terms[] =
-	"period, freq, call-graph, stack-size, max-stack, capture, overwrite, no-overwrite, inherit, "
+	"period, freq, call-graph, stack-size, max-stack, capture, enabled, overwrite, no-overwrite, inherit, "
 	"no-inherit, name, config, config1, config2";
 
 static const struct {
@@ -95,6 +96,18 @@ static int parse_capture(const char *value, enum fr_capture_way *ret, struct fr_
 		"\"%s\" is not a way to capture an event", value ? value : "");
 }
 
+static int parse_enabled(const char *value, bool *ret_off, struct fr_diag *d)
+{
+	const int enabled = value ? fr_boolean_parse(value) : -EINVAL;
+
+	if (enabled < 0)
+		return fr_fail(d, -EINVAL,
+			"write enabled=no, and `flightrecctl event on` or a trigger switches it on",
+			"\"%s\" does not say whether an event is enabled", value ? value : "");
+	*ret_off = !enabled;
+	return 0;
+}
+
 /* If T is a term that every event can have, stores the value of T in V and returns 1. Returns 0 if T is
    another term; or a negative errno, with a message in D. */
 static int parse_common_term(const struct fr_term *t, struct fr_term_values *v, struct fr_diag *d)
@@ -125,6 +138,10 @@ static int parse_common_term(const struct fr_term *t, struct fr_term_values *v, 
 	}
 	if (!strcmp(t->name, "capture")) {
 		r = parse_capture(t->value, &v->capture, d);
+		return r < 0 ? r : 1;
+	}
+	if (!strcmp(t->name, "enabled")) {
+		r = parse_enabled(t->value, &v->off, d);
 		return r < 0 ? r : 1;
 	}
 	if (!strcmp(t->name, "name")) {

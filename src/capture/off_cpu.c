@@ -133,6 +133,7 @@ static int set_up(struct sleep *p, const struct fr_off_cpu_config *c)
 
 	p->rodata->own_tgid = (__u32)getpid();
 	p->rodata->by_pid = by_pid;
+	p->rodata->slot_of_event = c->slot;
 	p->rodata->by_cgroup = c->cgroup_fd >= 0;
 	p->rodata->preempt_count_offset = find_preempt_count();
 	p->bss->threshold_ns = c->threshold_ns;
@@ -144,6 +145,8 @@ static int set_up(struct sleep *p, const struct fr_off_cpu_config *c)
 		r = reuse(p->maps.fr_rings, c->rings_fd);
 	if (r == 0)
 		r = reuse(p->maps.fr_bpf_shared, c->shared_fd);
+	if (r == 0)
+		r = reuse(p->maps.fr_switches, c->switches_fd);
 	if (r == 0)
 		r = bpf_map__set_max_entries(p->maps.interrupts, (__u32)libbpf_num_possible_cpus());
 	if (r == 0 && c->unwinder)

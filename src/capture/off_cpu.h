@@ -20,6 +20,8 @@ struct fr_unwinder;
 struct fr_off_cpu_config {
 	const struct fr_unwinder *unwinder; /* NULL: user stacks by frame pointers */
 	int rings_fd, shared_fd;	    /* the maps fr_rings and fr_bpf_shared of the capture */
+	int switches_fd;		    /* the map fr_switches */
+	uint32_t slot;			    /* of both events in this map */
 	const struct fr_off_cpu *previous;  /* shares its table of sleeps; NULL: there is none */
 	int sleeps_fd;			    /* the same, of the previous instance; -1: there is none */
 	const pid_t *pids;		    /* the processes; they and their later children are recorded */

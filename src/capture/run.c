@@ -80,6 +80,9 @@ int fr_capture_enable(struct fr_capture *c, enum fr_capture_part part, struct fr
 
 		if (sideband != (part == FR_CAPTURE_SIDEBAND))
 			continue;
+		if (!fr_switch_is_by_program(&c->events[c->open[i].event]) &&
+			fr_switch_is_off(c, &c->events[c->open[i].event]))
+			continue;
 		if (ioctl(c->open[i].fd, PERF_EVENT_IOC_ENABLE, 0) < 0)
 			return fr_fail_errno(d, -errno, NULL, "cannot enable %s on CPU %d",
 				c->events[c->open[i].event].name, c->cpus[c->open[i].cpu_index]);
@@ -110,15 +113,13 @@ uint64_t fr_capture_off_cpu_threshold(const struct fr_capture *c)
 /* On an error, *RET_FAILED is the index of the open event whose frequency the kernel did not change. */
 static int set_frequencies(struct fr_capture *c, unsigned divisor, size_t *ret_failed)
 {
+	c->divisor = divisor;
 	for (size_t i = 0; i < c->n_open; i++) {
-		const struct perf_event_attr *a = &c->events[c->open[i].event].attr;
-		uint64_t value = FR_MAX(a->sample_freq / divisor, (uint64_t)1);
+		const struct fr_event *e = &c->events[c->open[i].event];
+		uint64_t value = fr_switch_rate_value(c, e);
 
-		if (!a->freq)
+		if (!e->attr.freq)
 			continue;
-		/* For a clock, the kernel takes the period of its timer here instead of a frequency. */
-		if (fr_event_is_clock(a))
-			value = FR_NSEC_PER_SEC / value;
 		if (ioctl(c->open[i].fd, PERF_EVENT_IOC_PERIOD, &value) < 0) {
 			*ret_failed = i;
 			return -errno;
@@ -129,17 +130,17 @@ static int set_frequencies(struct fr_capture *c, unsigned divisor, size_t *ret_f
 
 int fr_capture_set_divisor(struct fr_capture *c, unsigned divisor, struct fr_diag *d)
 {
+	const unsigned before = c->divisor;
 	size_t failed = 0, ignored;
 	int r;
 
 	fr_thread_assert_not(FR_THREAD_RECORDER);
 	r = set_frequencies(c, divisor, &failed);
 	if (r == 0) {
-		c->divisor = divisor;
 		fr_bpf_capture_set_threshold(c->bpf, fr_capture_off_cpu_threshold(c) * divisor);
 		return 0;
 	}
-	(void)set_frequencies(c, c->divisor, &ignored);
+	(void)set_frequencies(c, before, &ignored);
 	return fr_fail_errno(d, r, "check the sysctl kernel.perf_event_max_sample_rate",
 		"cannot change the frequency of %s", c->events[c->open[failed].event].name);
 }

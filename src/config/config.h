@@ -97,6 +97,7 @@ struct fr_config {
 	uint64_t cache_object_bytes;   /* CacheObjectMax=, 256M */
 	/* [Triggers], and the sections [Trigger NAME] in the order of their first lines */
 	struct fr_triggers_config triggers;
+	uint64_t switch_limit_ns; /* SwitchLimit=, 10min; 0: no limit */
 	struct fr_trigger_config *trigger;
 	size_t n_trigger;
 	/* The sections [Ring NAME], in the order of their first lines, and the ring of their side-band. */

@@ -76,6 +76,7 @@ const struct fr_config_key fr_config_keys[] = {
 	{"Triggers", "MinFill", "0", &fr_type_duration, OTHER(triggers.min_fill_ns)},
 	{"Triggers", "Window", "30s", &fr_type_window, OTHER(triggers.window_ns)},
 	{"Triggers", "RateLimit", "20/1h", .type = &fr_type_rate},
+	{"Triggers", "SwitchLimit", "10min", &fr_type_duration, AT_ONCE(switch_limit_ns)},
 	{"Triggers", "Socket", "/run/flightrec/trigger", &fr_type_path_or_no, OTHER(triggers.socket)},
 	{TRIGGER, "Probe", NULL, &fr_type_probe, OF_TRIGGER(subject), .source = FR_TRIGGER_PROBE},
 	{TRIGGER, "Program", NULL, &fr_type_path, OF_TRIGGER(subject), .source = FR_TRIGGER_PROGRAM},

@@ -68,11 +68,23 @@ static void add_sample(struct fr_job_samples *s, const cJSON *cause)
 		sample->threshold_text = format_value(sample->unit, sample->threshold, texts->threshold);
 }
 
+/* The JSON also has steps before the window. Makes no samples of them. */
+static void add_steps(struct fr_job_samples *s, const cJSON *steps)
+{
+	const cJSON *step;
+
+	cJSON_ArrayForEach (step, steps)
+		if (!cJSON_HasObjectItem(step, "before_window"))
+			add_sample(s, step);
+}
+
 int fr_job_samples_init(struct fr_job_samples *ret, const cJSON *meta)
 {
 	const cJSON *causes = cJSON_GetObjectItemCaseSensitive(meta, "causes"), *cause;
 	const cJSON *steps = cJSON_GetObjectItemCaseSensitive(meta, "frequency_steps");
-	const size_t n = (size_t)cJSON_GetArraySize(causes) + (size_t)cJSON_GetArraySize(steps);
+	const cJSON *switches = cJSON_GetObjectItemCaseSensitive(meta, "switches");
+	const size_t n = (size_t)cJSON_GetArraySize(causes) + (size_t)cJSON_GetArraySize(steps) +
+			 (size_t)cJSON_GetArraySize(switches);
 
 	*ret = (struct fr_job_samples){
 		.v = calloc(n + 1, sizeof(*ret->v)), .texts = calloc(n + 1, sizeof(*ret->texts))};
@@ -83,10 +95,8 @@ int fr_job_samples_init(struct fr_job_samples *ret, const cJSON *meta)
 	cJSON_ArrayForEach (cause, causes)
 		if (u64_of(cause, "monotonic_ns"))
 			add_sample(ret, cause);
-	/* The JSON also has the last step before the window. Do not make a sample of this step. */
-	cJSON_ArrayForEach (cause, steps)
-		if (!cJSON_HasObjectItem(cause, "before_window"))
-			add_sample(ret, cause);
+	add_steps(ret, steps);
+	add_steps(ret, switches);
 	return 0;
 }
 

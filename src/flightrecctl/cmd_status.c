@@ -177,6 +177,30 @@ static void print_self(const cJSON *s)
 			ctl_number(s, "frequency.hz"), ctl_number(s, "frequency.full_hz"));
 }
 
+/* Prints a line for each event that is not as configured. */
+static void print_switches(const cJSON *s)
+{
+	const char *label = "Switched";
+	const cJSON *event;
+
+	cJSON_ArrayForEach (event, ctl_get(s, "events")) {
+		const cJSON *o = ctl_get(event, "switched");
+		const char *reason = ctl_string(o, "why");
+		const bool has_end = ctl_is_countable(o, "left_ns");
+		char rate[32] = "";
+
+		if (!o)
+			continue;
+		if (ctl_number(o, "rate") > 0)
+			snprintf(rate, sizeof(rate), ", rate %.0f", ctl_number(o, "rate"));
+		ctl_field(label, "%s: %s%s since %s%s%s, by %s%s%s", ctl_string(event, "name"),
+			cJSON_IsFalse(ctl_get(event, "enabled")) ? "off" : "on", rate, ctl_ns(o, "age_ns"),
+			has_end ? ", for another " : "", has_end ? ctl_ns(o, "left_ns") : "",
+			ctl_string(o, "by"), *reason ? ": " : "", reason);
+		label = "";
+	}
+}
+
 static void print_dumps_in_progress(const cJSON *s)
 {
 	ctl_print_waiting(ctl_get(s, "dumps"));
@@ -301,7 +325,7 @@ static void print_status(const cJSON *s)
 	} sections[] = {{"", print_head}, {"ring", print_ring}, {"rings", print_rings},
 		{"adopted", print_adopted}, {"sideband", print_sideband}, {"unwind", print_stacks},
 		{"frequency.off_cpu_threshold_ns", print_off_cpu}, {"aux", print_aux}, {"", print_self},
-		{"dumps", print_dumps}, {"triggers", print_triggers}, {"notices", print_notices},
+		{"switches", print_switches}, {"dumps", print_dumps}, {"triggers", print_triggers}, {"notices", print_notices},
 		{"", print_events}, {"", print_losses}};
 
 	for (size_t i = 0; i < FR_ARRAY_SIZE(sections); i++)

@@ -5,8 +5,8 @@
  * The daemon: the one struct that has all parts. The code of the parts does not know this struct: the
  * functions of this folder pass to each part what the part needs.
  *
- *   main ─► loop ─► start, verbs ─► reload ─► reopen, resize ─► change, dumps, triggers, view ─► stages
- *        ─► ring_memory, stacks, takeover
+ *   main ─► loop ─► start, verbs ─► reload ─► reopen, resize ─► change, dumps, triggers, view
+ *        ─► switches, stages ─► ring_memory, stacks, takeover
  *
  * In the .c files of this folder, a variable that points to the daemon is named `m`. The members of the
  * daemon belong to the main thread, except where a comment says otherwise. During a start, the members belong
@@ -29,6 +29,7 @@
 #include "recorder/frequency.h"
 #include "recorder/recorder.h"
 #include "recorder/recording.h"
+#include "recorder/switching.h"
 #include "reporting/http.h"
 #include "reporting/losses.h"
 #include "reporting/rates.h"
@@ -101,6 +102,9 @@ struct fr_daemon {
 	struct fr_collector *collector; /* NULL: CacheObjects=no, or it could not be started */
 	struct fr_diag no_collector;	/* why the collector could not be started */
 	struct fr_frequency frequency;
+	struct fr_switches *switches;
+	struct fr_switching switching;
+	sd_event_source *switch_timer; /* to the end of a switch; NULL: no switch ends */
 	struct fr_cpu_watch *cpu_watch; /* NULL: tasks are recorded, and not CPUs; or there was no memory */
 	struct fr_cgroup_retry cgroup_retry;
 	unsigned cpus_failed; /* number of CPUs that came online and are not recorded yet; this has been

@@ -15,6 +15,7 @@
 #include "flightrecd/stages.h"
 #include "flightrecd/start.h"
 #include "flightrecd/stop.h"
+#include "flightrecd/switches.h"
 #include "flightrecd/takeover.h"
 #include "flightrecd/triggers.h"
 #include "flightrecd/verbs.h"
@@ -108,6 +109,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *ctx)
 		fr_triggers_rearm_stale(m->triggers);
 	fr_rates_tick(&m->rates, m->recording.capture);
 	fr_frequency_tick(&m->frequency, m->recording.capture);
+	fr_daemon_switches_tick(m);
 	fr_daemon_log_news(m);
 	fr_daemon_update_state(m);
 	fr_daemon_notify_status(m);

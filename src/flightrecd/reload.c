@@ -15,6 +15,7 @@
 #include "flightrecd/rings.h"
 #include "flightrecd/stacks.h"
 #include "flightrecd/stages.h"
+#include "flightrecd/switches.h"
 #include "flightrecd/triggers.h"
 #include "flightrecd/view.h"
 
@@ -169,6 +170,7 @@ static void apply_live_keys(struct fr_daemon *m, const struct fr_config *fresh)
 	fr_log_set_level(m->config->log_level);
 	fr_daemon_unwinder_set(m);
 	fr_frequency_set_budget(&m->frequency, m->recording.capture, m->config->cpu_budget_ppm);
+	fr_daemon_switches_tick(m);
 }
 
 static int put_in_force(struct fr_daemon *m, struct reload *x)

@@ -79,6 +79,7 @@ static void put_in_place(struct fr_daemon *m, struct fr_recording *next, const s
 	old.session = (struct fr_session){0};
 	*next = old;
 	fr_frequency_set_capture(&m->frequency, m->recording.capture);
+	fr_switching_set_capture(&m->switching, m->recording.capture);
 	fr_rates_reset(&m->rates);
 	fr_rates_tick(&m->rates, m->recording.capture);
 }
@@ -105,6 +106,8 @@ int fr_daemon_switch(
 		stored = fr_daemon_store_bpf(m, next->capture);
 		r = announce(m, next, d);
 	}
+	if (r >= 0)
+		r = fr_switching_prepare(&m->switching, next->capture, d);
 	if (r >= 0)
 		r = fr_frequency_prepare(&m->frequency, next->capture, d);
 	if (r >= 0)

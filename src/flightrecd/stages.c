@@ -21,6 +21,7 @@ struct fr_recording_config fr_daemon_recording_config(struct fr_daemon *m)
 		.cpus = m->config->cpus,
 		.previous = m->recording.capture,
 		.sleeps_fd = fr_bpf_store_sleeps(&m->handover.bpf),
+		.switches = m->switches,
 		.unwinder = fr_daemon_unwinder,
 		.ctx = m,
 		.command_pid = m->recorded_pid,
@@ -219,6 +220,7 @@ static void add_steps(void *ctx, uint64_t from_ns, uint64_t to_ns, cJSON *meta)
 	struct fr_daemon *m = ctx;
 
 	fr_frequency_add_steps(&m->frequency, from_ns, to_ns, meta);
+	fr_switching_add_steps(&m->switching, from_ns, to_ns, meta);
 }
 
 static int ref_aux(void *ctx, struct fr_aux_areas *ret)
@@ -285,7 +287,9 @@ static int start_threads(struct fr_daemon *m, fr_progress progress, struct fr_di
 	int r;
 
 	fr_frequency_init(&m->frequency, m->recording.capture, m->config->cpu_budget_ppm);
-	r = fr_recorder_start(&recorder, &m->recorder, d);
+	r = fr_switching_init(&m->switching, m->switches, m->config->switch_limit_ns);
+	if (r >= 0)
+		r = fr_recorder_start(&recorder, &m->recorder, d);
 	if (r >= 0)
 		r = fr_capture_enable(m->recording.capture, FR_CAPTURE_SIDEBAND, d);
 	m->handover.sideband_ns = fr_monotonic_ns();
@@ -363,6 +367,8 @@ static int open_parts(struct fr_daemon *m, fr_progress progress, struct fr_diag 
 	m->recorded_pid = m->command.pid;
 	progress(m, "opens the events");
 	if (r >= 0)
+		r = fr_switches_new(&m->switches);
+	if (r >= 0)
 		r = open_recording(m, d);
 	progress(m, "takes the memory of the ring, opens the auxiliary file");
 	if (r >= 0)
@@ -399,6 +405,8 @@ static void close_parts(struct fr_daemon *m)
 	fr_lock_deinit(&m->freeze_lock);
 	fr_lock_deinit(&m->parts_lock);
 	fr_recording_close(&m->recording);
+	fr_switching_deinit(&m->switching);
+	m->switches = fr_switches_free(m->switches);
 	atomic_store(&m->unwinder, fr_unwinder_stop(atomic_load(&m->unwinder)));
 	fr_command_deinit(&m->command);
 	fr_frequency_deinit(&m->frequency);

@@ -31,6 +31,7 @@ void fr_daemon_view(struct fr_daemon *m, struct fr_view *ret)
 		.capture = m->recording.capture,
 		.rates = &m->rates,
 		.frequency = &m->frequency,
+		.switching = &m->switching,
 		.counters = &m->counters,
 		.handover = &m->handover,
 		.triggers = m->triggers,

@@ -88,6 +88,7 @@ static int open_capture(const struct fr_recording_config *rc, struct fr_recordin
 		.aux_bytes = c->aux_buffer_bytes,
 		.previous = rc->previous,
 		.sleeps_fd = rc->sleeps_fd,
+		.switches = rc->switches,
 		.unwinder = find_unwinder(rc, &ret->events),
 	};
 

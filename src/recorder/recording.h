@@ -28,6 +28,7 @@ struct fr_recording_config {
 	const char *cpus;		   /* used instead of CPUs= of the configuration; NULL: all CPUs */
 	const struct fr_capture *previous; /* the capture that the recording replaces, or NULL */
 	int sleeps_fd;			   /* see struct fr_capture_config */
+	struct fr_switches *switches;	   /* the same */
 	/* Returns the unwinder, which outlives the recording; or NULL if stacks cannot be unwound by tables
 	   here. Called only if an event needs it. */
 	const struct fr_unwinder *(*unwinder)(void *ctx);

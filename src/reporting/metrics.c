@@ -322,6 +322,25 @@ static void add_frequency(struct fr_openmetrics *o, const struct fr_view *v)
 		f->budget.is_exhausted);
 }
 
+static void add_switches(struct fr_openmetrics *o, const struct fr_view *v)
+{
+	fr_openmetrics_family(o, "flightrec_event_enabled", FR_METRIC_GAUGE, NULL,
+		"1 if the event is recorded, 0 if it is switched off.");
+	for (size_t e = 0; e + 1 < fr_capture_n_events(v->capture); e++)
+		if (!is_repeated(v->capture, e))
+			fr_openmetrics_u64(o, LABEL("event", fr_capture_event_name(v->capture, e)),
+				!fr_switches_is_off(
+					v->switching->switches, fr_capture_slot(v->capture, e)));
+	gauge(o, "flightrec_events_switched", NULL,
+		"Events that are switched, so that they are not as configured.", v->switching->n_entries);
+	counter(o, "flightrec_event_switches", "How often an event was switched, for any reason.",
+		v->switching->count);
+	counter(o, "flightrec_event_switches_unexplained",
+		"Switches by BPF programs whose records were lost, so that it is not known which program "
+		"it was.",
+		v->switching->lost);
+}
+
 int fr_metrics(const struct fr_view *v, struct fr_buf *ret)
 {
 	struct fr_openmetrics o = {0};
@@ -342,6 +361,7 @@ int fr_metrics(const struct fr_view *v, struct fr_buf *ret)
 	add_triggers(&o, v);
 	add_self(&o, v);
 	add_frequency(&o, v);
+	add_switches(&o, v);
 	r = fr_openmetrics_end(&o);
 	if (r < 0)
 		fr_buf_deinit(&o.text);

@@ -24,6 +24,33 @@ static void add_losses(cJSON *object, const uint64_t lost[static _FR_LOSS_MAX])
 			cJSON_AddNumberToObject(o, fr_loss_name(i), (double)lost[i]);
 }
 
+/* Adds whether the event E is recorded and, if it is not as configured, why. */
+static void add_switch(const struct fr_view *v, size_t e, cJSON *event)
+{
+	const uint32_t slot = fr_capture_slot(v->capture, e);
+	const struct fr_switched *s =
+		slot == FR_SWITCH_NONE ? NULL : fr_switching_find(v->switching, slot);
+	cJSON *o;
+
+	cJSON_AddBoolToObject(event, "enabled", !fr_switches_is_off(v->switching->switches, slot));
+	if (!s)
+		return;
+	o = cJSON_AddObjectToObject(event, "switched");
+	cJSON_AddStringToObject(o, "by", s->by);
+	if (s->why[0])
+		cJSON_AddStringToObject(o, "why", s->why);
+	if (s->rate)
+		fr_json_add_u64(o, "rate", s->rate);
+	fr_json_add_time(o, "since", fr_clock_to_realtime(&v->started, s->since_ns));
+	FR_JSON_ADD_NUMBERS(o, {"since_ns", s->since_ns},
+		{"age_ns", v->now_ns > s->since_ns ? v->now_ns - s->since_ns : 0});
+	if (!s->until_ns)
+		return;
+	fr_json_add_time(o, "until", fr_clock_to_realtime(&v->started, s->until_ns));
+	FR_JSON_ADD_NUMBERS(o, {"until_ns", s->until_ns},
+		{"left_ns", s->until_ns > v->now_ns ? s->until_ns - v->now_ns : 0});
+}
+
 static cJSON *event_status(const struct fr_view *v, size_t e)
 {
 	const struct fr_counter_snapshot *base = fr_rates_base(v->rates);
@@ -33,6 +60,7 @@ static cJSON *event_status(const struct fr_view *v, size_t e)
 	cJSON *o = cJSON_CreateObject(), *cpus;
 
 	cJSON_AddStringToObject(o, "name", fr_capture_event_name(v->capture, e));
+	add_switch(v, e, o);
 	cpus = cJSON_AddArrayToObject(o, "cpus");
 	for (size_t c = 0; c < fr_capture_n_sampled_cpus(v->capture); c++) {
 		const uint64_t old = base->samples ? base->samples[e * n_cpus + c] : 0;
@@ -233,6 +261,14 @@ static void add_frequency(const struct fr_view *v, cJSON *status)
 	cJSON_AddBoolToObject(o, "exhausted", b->is_exhausted);
 }
 
+static void add_switches(const struct fr_view *v, cJSON *status)
+{
+	cJSON *o = cJSON_AddObjectToObject(status, "switches");
+
+	FR_JSON_ADD_NUMBERS(o, {"now", v->switching->n_entries}, {"count", v->switching->count},
+		{"records_lost", v->switching->lost});
+}
+
 static void add_kept(cJSON *dumps, const struct fr_dumper_stats *s, uint64_t now_ns)
 {
 	cJSON *o;
@@ -354,6 +390,7 @@ cJSON *fr_status(const struct fr_view *v)
 	add_unwind(v, status);
 	add_self(v, status);
 	add_frequency(v, status);
+	add_switches(v, status);
 	add_dumps(v, status);
 	add_triggers(v, status);
 	fr_status_add_notices(v, status);

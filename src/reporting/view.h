@@ -19,6 +19,7 @@
 #include "history/rings.h"
 #include "recorder/frequency.h"
 #include "recorder/recorder.h"
+#include "recorder/switching.h"
 #include "reporting/rates.h"
 #include "sideband/tracker.h"
 #include "trigger/triggers.h"
@@ -38,6 +39,7 @@ struct fr_view {
 	const struct fr_capture *capture;
 	const struct fr_rates *rates;
 	const struct fr_frequency *frequency;
+	const struct fr_switching *switching;
 	uint64_t lost[_FR_LOSS_MAX];
 	struct fr_history_stats ring; /* all rings together */
 	struct fr_ring_view {
