@@ -142,6 +142,14 @@ struct {
 	__type(value, struct flightrec_counters);
 } flightrec_counters SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1); /* flightrecd gives the map of the events that it records */
+	__type(key, __u32);
+	__type(value, struct flightrec_switch);
+} flightrec_switches SEC(".maps");
+
 static __u64 flightrec_next_ns; /* the end of the cool-down, CLOCK_MONOTONIC */
 
 /* The members of kernel structures that this header reads. The names have a suffix "___flightrec", so that
@@ -415,6 +423,59 @@ static __always_inline int flightrec_trigger(const char *reason, __u64 value, __
 	flightrec_current(&s);
 	return flightrec_trigger_for(&s, reason, 0, FLIGHTREC_UNIT, now, value, threshold);
 }
+
+/* Does the work of flightrec_event_enable_for(). If the event is in the wanted state, this is one load and one
+   branch. */
+static __always_inline int flightrec_switch(__u32 slot, __u32 is_off, __u64 for_ns)
+{
+	struct flightrec_switch *s = bpf_map_lookup_elem(&flightrec_switches, &slot);
+	struct flightrec_switch_record *r;
+	__u64 now, id;
+
+	if (!s || s->is_off == is_off)
+		return 0;
+	now = bpf_ktime_get_ns();
+	if (!is_off)
+		s->since_ns = now;
+	/* If another CPU switches at the same time, one of the two reports it. */
+	if (__sync_val_compare_and_swap(&s->is_off, !is_off, is_off) == is_off)
+		return 0;
+	__sync_fetch_and_add(&s->changes, 1);
+	r = bpf_ringbuf_reserve(&flightrec_events, sizeof(*r), 0);
+	if (!r)
+		return 1; /* flightrecd sees by `changes` that a record is missing */
+	__builtin_memset(r, 0, sizeof(*r));
+	r->abi = FLIGHTREC_SWITCH_ABI;
+	r->size = sizeof(*r);
+	r->time_ns = now;
+	r->for_ns = for_ns;
+	r->slot = slot;
+	r->is_off = is_off;
+	id = bpf_get_current_pid_tgid();
+	r->pid = id >> 32;
+	r->tid = (__u32)id;
+	r->cpu = bpf_get_smp_processor_id();
+	bpf_get_current_comm(r->comm, sizeof(r->comm));
+	bpf_ringbuf_submit(r, 0);
+	return 1;
+}
+
+/*
+ * Switches the recording of the event NAME on or off, at once: the next occurrence on this CPU is recorded, or
+ * not recorded. NAME is a string literal: the name of an event that flightrecd records, as `flightrecctl event`
+ * shows it. A BPF program of flightrecd must make the samples of this event; otherwise flightrecd does not arm
+ * the trigger, and says what to do. FOR_NS is the time after which the event comes back to its configuration;
+ * 0: SwitchLimit= of flightrecd.conf(5). Returns 1 if this call has switched the event; 0 if the event was in
+ * this state already. Each switch is a sample flightrec:trigger in the dumps.
+ */
+#define flightrec_event_enable_for(name, on, for_ns)                                                         \
+	({                                                                                                   \
+		static const volatile struct flightrec_event_ref flightrec_ref SEC(                          \
+			".rodata.flightrec.events") = {name, 0, 0};                                          \
+		flightrec_switch(flightrec_ref.slot, !(on), for_ns);                                         \
+	})
+#define flightrec_event_enable(name, on) flightrec_event_enable_for(name, on, 0)
+#define flightrec_event_disable(name) flightrec_event_enable_for(name, 0, 0)
 
 #endif /* __bpf__ */
 #endif

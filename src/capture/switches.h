@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct fr_switches;
 
@@ -51,4 +52,14 @@ enum fr_switch_action {
 	FR_SWITCH_RATE,	 /* another frequency or period */
 	FR_SWITCH_RAISE, /* on, and if a rate is given, with this rate */
 	FR_SWITCH_RESET, /* back to the configuration */
+};
+
+/* A BPF program has switched an event. */
+struct fr_switch_record {
+	uint64_t time_ns, for_ns;
+	uint32_t slot;
+	bool is_off;
+	pid_t pid, tid;
+	int cpu;
+	char comm[16];
 };

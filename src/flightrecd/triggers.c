@@ -5,6 +5,7 @@
 #include "base/pidns.h"
 #include "config/compare.h"
 #include "flightrecd/dumps.h"
+#include "flightrecd/switches.h"
 #include "flightrecd/view.h"
 #include "reporting/cause.h"
 #include "reporting/trigger_json.h"
@@ -82,6 +83,23 @@ static void on_settled(void *ctx)
 	fr_daemon_notify_status(ctx);
 }
 
+/* The thread that arms a trigger calls this function. */
+static int on_find_switch(void *ctx, const char *event, uint32_t *ret_slot, struct fr_diag *d)
+{
+	struct fr_daemon *m = ctx;
+	int r;
+
+	fr_lock(&m->parts_lock);
+	r = fr_capture_find_kernel_switch(m->recording.capture, event, ret_slot, d);
+	fr_unlock(&m->parts_lock);
+	return r;
+}
+
+static void on_switched(void *ctx, const char *name, const struct fr_switch_record *record)
+{
+	fr_daemon_saw_switch(ctx, record, name);
+}
+
 /* Returns the settings of [Triggers]. In a personal recorder, or if only a command or tasks are recorded, a
    built-in probe is armed only if it has a section: anomalies of the rest of the machine must make no
    dumps. */
@@ -117,11 +135,14 @@ int fr_daemon_triggers_open(struct fr_daemon *m, struct fr_diag *d)
 		.decided = on_decided,
 		.armed = on_armed,
 		.settled = on_settled,
+		.find_switch = on_find_switch,
+		.switched = on_switched,
 		.ctx = m,
 		.arming = {m->arming[FR_ARMING_OWN], m->arming[FR_ARMING_FILES]},
 	};
 	const struct fr_source_env env = {
-		.event = m->event, .self = getpid(), .pidns = fr_own_pidns(), .gid = m->gid, .log = on_log};
+		.event = m->event, .self = getpid(), .pidns = fr_own_pidns(), .gid = m->gid, .log = on_log,
+		.switches_fd = fr_switches_fd(m->switches)};
 	const struct fr_triggers_config all = of_all(m->config);
 	const size_t disabled = m->config->is_personal ? n_disabled(m->config) : 0;
 	int r = fr_triggers_new(&env, &ops, &m->triggers);

@@ -66,16 +66,6 @@ struct fr_switch_request {
 	int cpu;	       /* -1: not known */
 };
 
-/* A BPF program has switched an event. */
-struct fr_switch_record {
-	uint64_t time_ns, for_ns;
-	uint32_t slot;
-	bool is_off;
-	pid_t pid, tid;
-	int cpu;
-	char comm[16];
-};
-
 /* SWITCHES is borrowed. Returns 0 or -ENOMEM. */
 int fr_switching_init(struct fr_switching *w, struct fr_switches *switches, uint64_t limit_ns);
 void fr_switching_deinit(struct fr_switching *w);

@@ -144,6 +144,8 @@ static int open_object(struct fr_bpf_object *o, const void *bytes, size_t n, str
 	if (r == 0)
 		r = check_abi(o, d);
 	if (r == 0)
+		r = fr_bpf_check_switches(o, d);
+	if (r == 0)
 		r = check_maps(o, d);
 	return r == 0 ? fr_bpf_check_programs(o, d) : r;
 }

@@ -2,6 +2,7 @@
 #include "source/bpf_source.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "capture/switches.h"
 #include "source/bpf_event.h"
 
 #include <argz.h>
@@ -139,6 +140,8 @@ int fr_bpf_source_init(struct fr_bpf_source *s, const struct fr_bpf_source_objec
 	if (r == 0 && env)
 		r = set_machine_globals(s, d);
 	if (r == 0 && env)
+		r = fr_bpf_source_find_switches(s, d);
+	if (r == 0 && env)
 		r = fr_bpf_object_choose(s->object, d);
 	if (r == 0)
 		return 0;
@@ -150,10 +153,15 @@ int fr_bpf_source_init(struct fr_bpf_source *s, const struct fr_bpf_source_objec
 
 static void handle_event(struct fr_bpf_source *s, const void *data, size_t n)
 {
+	struct fr_switch_record record;
 	struct fr_cause cause;
 	uint64_t cgroup_id;
 	const char *cgroup;
 
+	if (s->source.env->switched && fr_bpf_switch_parse(data, n, fr_monotonic_ns(), &record) == 0) {
+		s->source.env->switched(s->source.env->ctx, s->source.trigger, &record);
+		return;
+	}
 	if (fr_bpf_event_parse(data, n, fr_monotonic_ns(), &cause, &cgroup_id) < 0) {
 		s->source.stats.bad++;
 		return;

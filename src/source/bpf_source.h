@@ -50,6 +50,15 @@ int fr_bpf_source_load(struct fr_bpf_source *s, struct fr_diag *d);
 /* Returns whether NOW is the state of another file than S->file, or of the same file with changed content. */
 bool fr_bpf_source_is_other_file(const struct fr_bpf_source *s, const struct stat *now);
 
+/* bpf_switch.c: gives the programs the slots of the events that they switch. Returns 0; or a negative errno,
+   with a message in D: an event is not recorded, or a program cannot switch it. */
+int fr_bpf_source_find_switches(struct fr_bpf_source *s, struct fr_diag *d);
+/* Returns whether S is loaded and one of these events cannot be switched any more. */
+bool fr_bpf_source_misses_switch(const struct fr_bpf_source *s);
+/* Reads a record of the ring buffer. Returns 0; or -EBADMSG if it is not about a switch. */
+struct fr_switch_record;
+int fr_bpf_switch_parse(const void *data, size_t n, uint64_t now_ns, struct fr_switch_record *ret);
+
 /* Functions for struct fr_source_class. */
 int fr_bpf_source_listen(struct fr_source *s, struct fr_diag *d);
 void fr_bpf_source_close(struct fr_source *s);

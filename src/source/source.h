@@ -19,6 +19,7 @@
 #include <systemd/sd-event.h>
 
 struct fr_source;
+struct fr_switch_record;
 
 /* The environment that all sources of a process share. It does not change while a source is open. */
 struct fr_source_env {
@@ -32,6 +33,12 @@ struct fr_source_env {
 	   the receiver sets these members in its copy of CAUSE. Sources call fire() from the event loop,
 	   never from open(). */
 	void (*fire)(void *ctx, void *trigger, const struct fr_cause *cause);
+	/* For BPF programs that switch events; NULL: they cannot. find_switch() finds the slot of the event
+	   NAME in the map switches_fd; any thread calls it. It returns 0; or a negative errno, with a message
+	   in D. switched() reports that a program of TRIGGER has switched an event. */
+	int (*find_switch)(void *ctx, const char *name, uint32_t *ret_slot, struct fr_diag *d);
+	void (*switched)(void *ctx, void *trigger, const struct fr_switch_record *record);
+	int switches_fd;
 	/* NULL, or a function that gets the output of libbpf and the verifier when the kernel refuses a BPF
 	   object: the last 64 KiB, many lines, for log level debug. The fr_diag of open() has the summary.
 	   The thread that opens the source calls the function. */

@@ -96,13 +96,17 @@ static int bpf_check(const struct fr_trigger_config *config, struct fr_diag *d)
 	return r;
 }
 
-/* Also returns true if the file system may hang (-EAGAIN). If this function returns true, the arming thread
+/* Also returns true if an event that the programs switch is gone, or if the file system may hang (-EAGAIN). If this function returns true, the arming thread
    reads the file again. */
 static bool bpf_is_stale(const struct fr_source *source)
 {
 	const struct fr_bpf_source *s = (const struct fr_bpf_source *)source;
 	struct stat now;
-	int r = s->file.st_ino ? fr_foreign_stat_cached(0, source->config->subject, &now) : -ENOENT;
+	int r;
+
+	if (fr_bpf_source_misses_switch(s))
+		return true;
+	r = s->file.st_ino ? fr_foreign_stat_cached(0, source->config->subject, &now) : -ENOENT;
 
 	return r == -EAGAIN || (r == 0 && fr_bpf_source_is_other_file(s, &now));
 }

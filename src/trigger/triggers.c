@@ -204,6 +204,21 @@ int fr_trigger_arm(struct fr_triggers *t, struct fr_trigger *g, unsigned flags)
 	return finish_arming(t, g, source, r, &d);
 }
 
+static int find_switch(void *ctx, const char *name, uint32_t *ret_slot, struct fr_diag *d)
+{
+	const struct fr_triggers *t = ctx;
+
+	return t->ops.find_switch(t->ops.ctx, name, ret_slot, d);
+}
+
+static void report_switch(void *ctx, void *trigger, const struct fr_switch_record *record)
+{
+	const struct fr_triggers *t = ctx;
+	const struct fr_trigger *g = trigger;
+
+	t->ops.switched(t->ops.ctx, g->config.name, record);
+}
+
 int fr_triggers_new(
 	const struct fr_source_env *env, const struct fr_triggers_ops *ops, struct fr_triggers **ret)
 {
@@ -218,6 +233,8 @@ int fr_triggers_new(
 	}
 	t->env = *env;
 	t->env.fire = fr_trigger_fire;
+	t->env.find_switch = ops->find_switch ? find_switch : NULL;
+	t->env.switched = ops->switched ? report_switch : NULL;
 	t->env.ctx = t;
 	t->env.application_socket = t->socket;
 	t->env.bpf_quiet_ns = BPF_QUIET_NS;

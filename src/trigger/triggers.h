@@ -12,6 +12,7 @@
 #include "source/source.h"
 
 struct fr_arming;
+struct fr_switch_record;
 struct fr_triggers;
 
 /* The decision about one anomaly. */
@@ -52,6 +53,9 @@ struct fr_triggers_ops {
 	   when NAME has been armed after a failure, or has been armed again for a new target (control
 	   group or file). */
 	void (*armed)(void *ctx, const char *name, const struct fr_diag *d);
+	/* NULL, or: see struct fr_source_env. The triggers with the name NAME. */
+	int (*find_switch)(void *ctx, const char *event, uint32_t *ret_slot, struct fr_diag *d);
+	void (*switched)(void *ctx, const char *name, const struct fr_switch_record *record);
 	/* NULL, or a function that is called each time when the arming threads have finished one or more
 	   attempts to arm a trigger. */
 	void (*settled)(void *ctx);
@@ -88,8 +92,8 @@ struct fr_trigger_info {
 	const struct fr_trigger_config *config;
 };
 
-/* Creates an empty list of triggers. Copies ENV, but sets the members fire, ctx, application_socket and
-   bpf_quiet_ns of the copy. Returns 0 or a negative errno. */
+/* Creates an empty list of triggers. Copies ENV, but sets the members fire, find_switch, switched, ctx,
+   application_socket and bpf_quiet_ns of the copy. Returns 0 or a negative errno. */
 int fr_triggers_new(
 	const struct fr_source_env *env, const struct fr_triggers_ops *ops, struct fr_triggers **ret);
 struct fr_triggers *fr_triggers_free(struct fr_triggers *t);
