@@ -19,6 +19,7 @@
 #define COMM_MAX 15 /* TASK_COMM_LEN of the kernel, without the NUL */
 #define CPUS_MAX 8192
 #define GLOBALS_MAX 256
+#define ACTIONS_MAX 16
 #define PPM_PER_PERCENT 10000
 #define CPU_PART_MIN_PPM 100
 #define CPU_PART_MAX_PPM (10000 * PPM_PER_PERCENT)
@@ -453,3 +454,24 @@ static int add_global(const struct fr_assignment *a)
 }
 const struct fr_value_type fr_type_globals = {
 	"an assignment", "write it as Set=limit=5, for a global of the program", .set = add_global};
+
+static int add_action(const struct fr_assignment *a)
+{
+	struct fr_trigger_config *t = a->object;
+	struct fr_trigger_action unused;
+
+	if (!a->value) {
+		free(t->actions);
+		t->actions = NULL;
+		t->actions_len = 0;
+		return 0;
+	}
+	if (fr_trigger_action_parse(a->value, &unused) < 0)
+		return refuse(a);
+	if (argz_count(t->actions, t->actions_len) == ACTIONS_MAX)
+		return fr_fail(a->d, -EINVAL, "remove some of the lines",
+			"there are more than %d lines of %s=", ACTIONS_MAX, a->key->name);
+	return -argz_add(&t->actions, &t->actions_len, a->value);
+}
+const struct fr_value_type fr_type_actions = {"an action",
+	"write dump, \"enable NAME\", \"disable NAME\" or \"raise NAME to 999 for 30s\"", .set = add_action};

@@ -10,7 +10,9 @@
 #include "reporting/cause.h"
 #include "reporting/trigger_json.h"
 
+#include <argz.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 static int on_dump(
@@ -83,6 +85,36 @@ static void on_settled(void *ctx)
 	fr_daemon_notify_status(ctx);
 }
 
+/* An action that fails is logged: an anomaly has no caller who could get the error. */
+static void on_act(
+	void *ctx, const struct fr_trigger_config *config, const struct fr_cause *cause, char *ret, size_t size)
+{
+	struct fr_daemon *m = ctx;
+	char by[FR_SWITCH_BY_SIZE];
+	size_t len = 0;
+
+	snprintf(by, sizeof(by), "trigger %s", config->name);
+	for (char *line = config->actions; line;
+		line = argz_next(config->actions, config->actions_len, line)) {
+		struct fr_trigger_action a;
+		struct fr_switch_request q = {.by = by, .why = cause->reason, .pid = cause->pid, .cpu = cause->cpu};
+		struct fr_diag d = {0};
+
+		if (fr_trigger_action_parse(line, &a) < 0 || a.is_dump)
+			continue;
+		q.event = a.event;
+		q.action = a.action;
+		q.rate = a.rate;
+		q.for_ns = a.for_ns;
+		if (fr_daemon_switch_event(m, &q, NULL, &d) < 0) {
+			fr_diag_prefix(&d, "trigger %s: Action=%s", config->name, line);
+			fr_log_diag(LOG_WARNING, &d, d.code);
+		} else if (len < size) {
+			len += (size_t)snprintf(ret + len, size - len, "%s%s", len ? ", " : "", line);
+		}
+	}
+}
+
 /* The thread that arms a trigger calls this function. */
 static int on_find_switch(void *ctx, const char *event, uint32_t *ret_slot, struct fr_diag *d)
 {
@@ -131,6 +163,7 @@ int fr_daemon_triggers_open(struct fr_daemon *m, struct fr_diag *d)
 	const struct fr_triggers_ops ops = {
 		.dump = on_dump,
 		.coalesce = on_join,
+		.act = on_act,
 		.ring_span_ns = on_ring_span,
 		.decided = on_decided,
 		.armed = on_armed,

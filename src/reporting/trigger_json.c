@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "reporting/cause.h"
 
+#include <argz.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -86,6 +87,14 @@ static void add_source(cJSON *o, const struct fr_trigger_info *i, uint64_t now_n
 	add_moment(o, "last_value", i->stats.last_ns, now_ns);
 }
 
+static void add_actions(cJSON *o, const struct fr_trigger_config *c)
+{
+	cJSON *actions = cJSON_AddArrayToObject(o, "actions");
+
+	for (char *line = c->actions; line; line = argz_next(c->actions, c->actions_len, line))
+		cJSON_AddItemToArray(actions, cJSON_CreateString(line));
+}
+
 static void add_policy(
 	cJSON *o, const struct fr_config *config, const struct fr_trigger_info *i, uint64_t now_ns)
 {
@@ -93,6 +102,8 @@ static void add_policy(
 
 	fr_json_add_u64(o, "cooldown_ns", c->cooldown_ns);
 	fr_json_add_u64(o, "cooldown_left_ns", i->quiet_until_ns > now_ns ? i->quiet_until_ns - now_ns : 0);
+	if (c->actions)
+		add_actions(o, c);
 	fr_json_add_u64(o, "min_fill_ns", c->min_fill_ns);
 	fr_json_add_u64(o, "window_ns", c->window_ns == FR_TRIGGER_UNSET ? config->window_ns : c->window_ns);
 	fr_json_add_u64(o, "post_ns", c->post_ns == FR_TRIGGER_UNSET ? config->post_trigger_ns : c->post_ns);

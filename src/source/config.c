@@ -6,6 +6,7 @@
 
 #include <argz.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #define TEXT(member) offsetof(struct fr_trigger_config, member)
@@ -51,8 +52,12 @@ int fr_trigger_config_copy(struct fr_trigger_config *ret, const struct fr_trigge
 	   fr_trigger_config_deinit() frees RET's strings. */
 	ret->set = NULL;
 	ret->set_len = 0;
+	ret->actions = NULL;
+	ret->actions_len = 0;
 	if (c->set)
 		r = argz_append(&ret->set, &ret->set_len, c->set, c->set_len);
+	if (c->actions)
+		r |= argz_append(&ret->actions, &ret->actions_len, c->actions, c->actions_len);
 	for (size_t i = 0; i < FR_ARRAY_SIZE(texts); i++)
 		r |= copy_text(text_at(ret, i), *text_at(c, i));
 	if (!r)
@@ -66,7 +71,64 @@ void fr_trigger_config_deinit(struct fr_trigger_config *c)
 	for (size_t i = 0; i < FR_ARRAY_SIZE(texts); i++)
 		free(*text_at(c, i));
 	free(c->set);
+	free(c->actions);
 	*c = (struct fr_trigger_config){0};
+}
+
+bool fr_trigger_config_dumps(const struct fr_trigger_config *c)
+{
+	for (char *line = c->actions; line; line = argz_next(c->actions, c->actions_len, line))
+		if (!strcmp(line, "dump"))
+			return true;
+	return !c->actions;
+}
+
+/* Parses the words after NAME: "to RATE" and "for TIME". */
+static int parse_options(char **save, struct fr_trigger_action *ret)
+{
+	char *word, *value;
+
+	while ((word = strtok_r(NULL, " \t", save))) {
+		value = strtok_r(NULL, " \t", save);
+		if (!value)
+			return -EINVAL;
+		if (!strcmp(word, "for") && !ret->for_ns) {
+			if (fr_duration_parse(value, &ret->for_ns) < 0 || !ret->for_ns)
+				return -EINVAL;
+		} else if (!strcmp(word, "to") && !ret->rate && ret->action == FR_SWITCH_RAISE) {
+			if (fr_u64_parse(value, &ret->rate) < 0 || !ret->rate)
+				return -EINVAL;
+		} else {
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+int fr_trigger_action_parse(const char *text, struct fr_trigger_action *ret)
+{
+	static const struct {
+		const char *word;
+		enum fr_switch_action action;
+	} words[] = {{"enable", FR_SWITCH_ON}, {"disable", FR_SWITCH_OFF}, {"raise", FR_SWITCH_RAISE}};
+	char copy[256], *save = NULL, *word, *name;
+
+	*ret = (struct fr_trigger_action){.is_dump = !strcmp(text, "dump")};
+	if (ret->is_dump)
+		return 0;
+	if (snprintf(copy, sizeof(copy), "%s", text) >= (int)sizeof(copy))
+		return -EINVAL;
+	word = strtok_r(copy, " \t", &save);
+	name = word ? strtok_r(NULL, " \t", &save) : NULL;
+	if (!name || strlen(name) >= sizeof(ret->event))
+		return -EINVAL;
+	strcpy(ret->event, name);
+	for (size_t i = 0; i < FR_ARRAY_SIZE(words); i++)
+		if (!strcmp(word, words[i].word)) {
+			ret->action = words[i].action;
+			return parse_options(&save, ret);
+		}
+	return -EINVAL;
 }
 
 static int parse_percent(const char *text, uint64_t *ret)

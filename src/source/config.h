@@ -3,6 +3,8 @@
 
 /* One section [Trigger NAME] of the configuration. flightrecd fills it; the sources read it. */
 
+#include "capture/switches.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -53,7 +55,23 @@ struct fr_trigger_config {
 	uint64_t min_fill_ns; /* MinFill= */
 	uint64_t window_ns;   /* Window=; 0: the whole ring */
 	uint64_t post_ns;     /* PostTrigger= */
+	char *actions;	      /* Action=: the lines, in the format of argz_add(3); NULL: dump */
+	size_t actions_len;
 };
+
+/* A line Action=. */
+struct fr_trigger_action {
+	bool is_dump; /* the other members have no meaning then */
+	enum fr_switch_action action;
+	char event[64]; /* a name, or a pattern with * and ? */
+	uint64_t rate;	/* for FR_SWITCH_RAISE; 0: not changed */
+	uint64_t for_ns; /* 0: until SwitchLimit= */
+};
+/* Parses "dump", "enable NAME", "disable NAME" or "raise NAME to 999"; all but the first can end with "for 30s".
+   Returns 0 or -EINVAL. */
+int fr_trigger_action_parse(const char *text, struct fr_trigger_action *ret);
+/* Returns whether one of the actions is a dump. */
+bool fr_trigger_config_dumps(const struct fr_trigger_config *c);
 
 /* [Triggers]: defaults and limits for all triggers. */
 struct fr_triggers_config {

@@ -46,6 +46,7 @@ static void update_policy(struct fr_trigger *g)
 		p->quiet_until_ns = p->quiet_until_ns - p->cooldown_ns + c->cooldown_ns;
 	p->enabled = c->enabled;
 	p->by_person = is_requested_by_person(c->kind);
+	p->only_switches = !fr_trigger_config_dumps(c);
 	p->cooldown_ns = c->cooldown_ns;
 	p->min_fill_ns = c->min_fill_ns;
 }
@@ -174,6 +175,10 @@ static void adopt_config(struct fr_trigger *old, struct fr_trigger *added)
 		c->min_fill_ns = new->min_fill_ns;
 		c->window_ns = new->window_ns;
 		c->post_ns = new->post_ns;
+		c->actions = new->actions;
+		c->actions_len = new->actions_len;
+		new->actions = previous.actions;
+		new->actions_len = previous.actions_len;
 	} else {
 		*c = *new;
 		*new = previous;

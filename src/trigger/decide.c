@@ -24,7 +24,8 @@ static void explain(const struct fr_triggers *t, const struct fr_policy_trigger 
 #define WHY(...) snprintf(d->why, sizeof(d->why), __VA_ARGS__)
 	switch (d->verdict) {
 	case FR_VERDICT_FIRE:
-		WHY("dump %" PRIu64, d->dump_id);
+		if (!p->only_switches)
+			WHY("dump %" PRIu64, d->dump_id);
 		break;
 	case FR_VERDICT_COALESCE:
 		WHY("shares the file of dump %" PRIu64, d->dump_id);
@@ -54,6 +55,20 @@ static void explain(const struct fr_triggers *t, const struct fr_policy_trigger 
 		break;
 	}
 #undef WHY
+}
+
+/* Carries out the actions that switch events. They do not depend on MinFill= and RateLimit=, which limit
+   dumps. */
+static void act(struct fr_triggers *t, const struct fr_trigger *g, struct fr_decision *d)
+{
+	char done[sizeof(d->why)] = "";
+	const size_t len = strlen(d->why);
+
+	if (!g->config.actions || !t->ops.act || d->verdict == FR_VERDICT_DISABLED ||
+		d->verdict == FR_VERDICT_COOLDOWN)
+		return;
+	t->ops.act(t->ops.ctx, &g->config, &d->cause, done, sizeof(done));
+	snprintf(d->why + len, sizeof(d->why) - len, "%s%s", len && done[0] ? "; " : "", done);
 }
 
 static bool makes_dump(enum fr_verdict v)
@@ -165,9 +180,10 @@ const struct fr_decision *fr_trigger_decide(struct fr_triggers *t, struct fr_tri
 	d.verdict = fr_policy_ask(&t->policy, p, &q);
 	if (d.verdict == FR_VERDICT_COALESCE)
 		d.verdict = coalesce(t, g, p, &q, &before, &d);
-	if (d.verdict == FR_VERDICT_FIRE)
+	if (d.verdict == FR_VERDICT_FIRE && !p->only_switches)
 		d.verdict = start_dump(t, p, &d, dump, dump_ctx);
 	explain(t, p, &q, &d);
+	act(t, g, &d);
 	return remember(t, g, &d);
 }
 
@@ -257,7 +273,7 @@ void fr_triggers_set_dump_file(struct fr_triggers *t, uint64_t id, const char *f
 	if (!file)
 		return;
 	for (size_t i = 0; i < t->n; i++)
-		if (t->list[i]->last_dump_id == id)
+		if (id && t->list[i]->last_dump_id == id)
 			snprintf(t->list[i]->last_file, sizeof(t->list[i]->last_file), "%s", file);
 	for (size_t i = 0; i < FR_DECISIONS_REMEMBERED; i++)
 		if (t->decisions[i].id && t->decisions[i].dump_id == id &&

@@ -67,6 +67,8 @@ static enum fr_verdict decide(
 		return FR_VERDICT_DISABLED;
 	if (q->now_ns < t->quiet_until_ns)
 		return FR_VERDICT_COOLDOWN;
+	if (t->only_switches)
+		return FR_VERDICT_FIRE;
 	if (q->can_coalesce)
 		return FR_VERDICT_COALESCE;
 	if (t->by_person)

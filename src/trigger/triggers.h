@@ -21,7 +21,7 @@ struct fr_decision {
 	struct fr_cause cause;
 	enum fr_verdict verdict;
 	uint64_t at_ns;	  /* monotonic time of the decision */
-	uint64_t dump_id; /* FIRE and COALESCE: number of the job */
+	uint64_t dump_id; /* FIRE and COALESCE: number of the job; 0: the trigger only switches events */
 	char file[64];	  /* FIRE and COALESCE: name of the dump's file; "" until the file is written */
 	char why[160];	  /* the reason: "cools down for another 42 s", "shares the file of dump 7" */
 	/* A storm of anomalies makes one decision. `repeats` is the number of later anomalies that were
@@ -45,6 +45,10 @@ struct fr_triggers_ops {
 	   source waits. */
 	int (*coalesce)(void *ctx, const struct fr_cause *cause, uint64_t window_ns, uint64_t post_ns,
 		uint64_t *ret_id);
+	/* Carries out the actions of CONFIG that switch events. Writes what it has done into RET: "raised
+	   sched:sched_switch". */
+	void (*act)(void *ctx, const struct fr_trigger_config *config, const struct fr_cause *cause, char *ret,
+		size_t size);
 	uint64_t (*ring_span_ns)(void *ctx);
 	/* Receives each decision (borrowed). For each trigger, repeats (fr_decision.repeats) are reported at
 	   most once a second. */
