@@ -111,6 +111,6 @@ static const struct ctl_option options[] = {
 	{0},
 };
 
-CTL_VERB(event, CTL_RECORDER, "event", "[list|on|off|rate|reset] [NAME...]",
+CTL_VERB(event, CTL_RECORDER, "event", "[ACTION NAME...]",
 	"show which events are recorded, switch them, change their rates", .most_args = SIZE_MAX,
 	.options = options, .run = run);
