@@ -84,8 +84,8 @@ struct flightrec_switch {
 	__u64 since_ns; /* CLOCK_MONOTONIC: when it was last switched on; 0: never */
 };
 
-/* The events that an object switches. flightrec_event_enable() adds the name, and flightrecd sets the slot when
-   it loads the object. */
+/* The events that an object switches. flightrec_event_enable() adds the name, and flightrecd sets the slot
+   when it loads the object. */
 #define FLIGHTREC_EVENT_NAME_SIZE 64
 struct flightrec_event_ref {
 	char name[FLIGHTREC_EVENT_NAME_SIZE];
@@ -424,8 +424,8 @@ static __always_inline int flightrec_trigger(const char *reason, __u64 value, __
 	return flightrec_trigger_for(&s, reason, 0, FLIGHTREC_UNIT, now, value, threshold);
 }
 
-/* Does the work of flightrec_event_enable_for(). If the event is in the wanted state, this is one load and one
-   branch. */
+/* Does the work of flightrec_event_enable_for(). If the event is in the wanted state, this is one load and
+   one branch. */
 static __always_inline int flightrec_switch(__u32 slot, __u32 is_off, __u64 for_ns)
 {
 	struct flightrec_switch *s = bpf_map_lookup_elem(&flightrec_switches, &slot);
@@ -461,12 +461,12 @@ static __always_inline int flightrec_switch(__u32 slot, __u32 is_off, __u64 for_
 }
 
 /*
- * Switches the recording of the event NAME on or off, at once: the next occurrence on this CPU is recorded, or
- * not recorded. NAME is a string literal: the name of an event that flightrecd records, as `flightrecctl event`
- * shows it. A BPF program of flightrecd must make the samples of this event; otherwise flightrecd does not arm
- * the trigger, and says what to do. FOR_NS is the time after which the event comes back to its configuration;
- * 0: SwitchLimit= of flightrecd.conf(5). Returns 1 if this call has switched the event; 0 if the event was in
- * this state already. Each switch is a sample flightrec:trigger in the dumps.
+ * Switches the recording of the event NAME on or off, at once: the next occurrence on this CPU is recorded,
+ * or not recorded. NAME is a string literal: the name of an event that flightrecd records, as `flightrecctl
+ * event` shows it. A BPF program of flightrecd must make the samples of this event; otherwise flightrecd does
+ * not arm the trigger, and says what to do. FOR_NS is the time after which the event comes back to its
+ * configuration; 0: SwitchLimit= of flightrecd.conf(5). Returns 1 if this call has switched the event; 0 if
+ * the event was in this state already. Each switch is a sample flightrec:trigger in the dumps.
  */
 #define flightrec_event_enable_for(name, on, for_ns)                                                         \
 	({                                                                                                   \

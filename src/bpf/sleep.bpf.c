@@ -133,8 +133,8 @@ static __always_inline int is_on(void)
 	return on && !fr_is_off(slot_of_event);
 }
 
-/* Returns whether the programs have followed the task since OUT_NS. They have not if the event was switched on
-   later. */
+/* Returns whether the programs have followed the task since OUT_NS. They have not if the event was switched
+   on later. */
 static __always_inline int is_followed(__u64 out_ns)
 {
 	__u32 key = slot_of_event;

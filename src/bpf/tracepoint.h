@@ -58,14 +58,14 @@ struct fr_bpf_tracepoint {
 	fr_u32 own_tids[FR_BPF_OWN_MAX];
 	fr_u32 flags; /* FR_BPF_CALLCHAIN … */
 	fr_u32 max_stack;
-	fr_u32 type;	      /* common_type and common_flags, as they are in the raw data */
-	fr_u32 data_bytes;    /* the end of the fields in the raw data */
-	fr_u32 raw_bytes;     /* the size of the raw data, with the padding of perf */
-	fr_u32 dynamic;	      /* the offset of the last __data_loc field; 0: there is none */
-	fr_u32 dynamic_begin; /* the offset of the first byte of dynamic data */
-	fr_u32 skip;	      /* the frame of a kernel stack before the tracepoint's own */
-	fr_u32 n_kernel;      /* sys_enter: the number of frames in `kernel`; 0: not known yet */
-	fr_u32 slot;	      /* of struct fr_switch */
+	fr_u32 type;		     /* common_type and common_flags, as they are in the raw data */
+	fr_u32 data_bytes;	     /* the end of the fields in the raw data */
+	fr_u32 raw_bytes;	     /* the size of the raw data, with the padding of perf */
+	fr_u32 dynamic;		     /* the offset of the last __data_loc field; 0: there is none */
+	fr_u32 dynamic_begin;	     /* the offset of the first byte of dynamic data */
+	fr_u32 skip;		     /* the frame of a kernel stack before the tracepoint's own */
+	fr_u32 n_kernel;	     /* sys_enter: the number of frames in `kernel`; 0: not known yet */
+	fr_u32 slot;		     /* of struct fr_switch */
 	fr_u64 kernel[8];	     /* sys_enter: its kernel stack, which is always the same */
 	fr_u64 ip;		     /* raw tracepoints: the code of the tracepoint; 0: not known yet */
 	struct fr_bpf_code probe[3]; /* raw tracepoints: code between the tracepoint and the program */

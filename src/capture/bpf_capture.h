@@ -40,8 +40,8 @@ int fr_bpf_capture_new(
 	const struct fr_bpf_capture_config *config, struct fr_bpf_capture **ret, struct fr_diag *d);
 struct fr_bpf_capture *fr_bpf_capture_free(struct fr_bpf_capture *b);
 
-/* Lets the open but not yet loaded OBJECT use the rings and the switches, and the maps of the unwinder if there is one.
-   Returns 0 or a negative errno. */
+/* Lets the open but not yet loaded OBJECT use the rings and the switches, and the maps of the unwinder if
+   there is one. Returns 0 or a negative errno. */
 int fr_bpf_capture_share_maps(const struct fr_bpf_capture *b, struct bpf_object *object);
 
 /* Lets the program make the samples of the event E on CPU, which is open as FD with the id ID, and whose

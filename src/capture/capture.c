@@ -92,9 +92,8 @@ static int copy_events(struct fr_capture *c, const struct fr_capture_config *con
 		a->watermark = 1;
 		a->wakeup_watermark = c->events[i].overwrite ? ring : FR_MIN(ring / 4, FR_WAKEUP_MAX);
 		a->inherit &= config->n_pids > 0;
-		a->enable_on_exec =
-			i < list->n && config->enable_on_exec && config->n_pids && !c->events[i].off_cpu &&
-			(!c->events[i].off || c->events[i].unwind);
+		a->enable_on_exec = i < list->n && config->enable_on_exec && config->n_pids &&
+				    !c->events[i].off_cpu && (!c->events[i].off || c->events[i].unwind);
 		c->has_overwrite |= c->events[i].overwrite;
 	}
 	return r;

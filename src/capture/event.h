@@ -8,10 +8,10 @@
  *   bpf-output  offcpu/threshold=1ms/
  *
  * Commas outside of slashes separate events. Terms are between slashes: period= freq= call-graph= stack-size=
- * max-stack= capture= enabled= overwrite inherit name= config= config1= config2= and the terms of the PMU. Modifiers
- * are u k h G H I and p to ppp. Tracepoints and bpf-output record every occurrence, unless they have a term
- * period or freq. offcpu records each task that was off the CPU for at least the threshold, and its waker: it
- * becomes two events, and only has the terms threshold= max-stack= call-graph= name=.
+ * max-stack= capture= enabled= overwrite inherit name= config= config1= config2= and the terms of the PMU.
+ * Modifiers are u k h G H I and p to ppp. Tracepoints and bpf-output record every occurrence, unless they
+ * have a term period or freq. offcpu records each task that was off the CPU for at least the threshold, and
+ * its waker: it becomes two events, and only has the terms threshold= max-stack= call-graph= name=.
  */
 
 #include "base/diag.h"
@@ -72,12 +72,12 @@ struct fr_event {
 	uint64_t threshold_ns;	      /* of off_cpu: the shortest time off the CPU that makes a sample */
 	bool system_wide_only;	      /* its PMU cannot count single tasks */
 	char *tracepoint;	      /* "system:name" of a tracepoint, even with name=; or NULL */
-	char *pmu;  /* the name of its PMU in sysfs; NULL: it is not written as PMU/TERMS/ */
-	bool aux;   /* its PMU writes AUX data (capture/aux.h); fr_capture_open() sets it */
-	bool off;   /* the term enabled=no: not recorded until something switches it on */
+	char *pmu;     /* the name of its PMU in sysfs; NULL: it is not written as PMU/TERMS/ */
+	bool aux;      /* its PMU writes AUX data (capture/aux.h); fr_capture_open() sets it */
+	bool off;      /* the term enabled=no: not recorded until something switches it on */
 	uint32_t slot; /* of its switch (capture/switches.h); fr_capture_open() sets it */
 	uint64_t rate; /* a frequency or period in place of the attr's (fr_capture_set_rate()); 0: none */
-	char *cpus; /* a list of the CPUs on which the event's PMU counts; NULL: all CPUs */
+	char *cpus;    /* a list of the CPUs on which the event's PMU counts; NULL: all CPUs */
 };
 
 #define FR_EVENTS_MAX 8192

@@ -13,7 +13,8 @@
 static int fail_term(const struct fr_spec *s, const char *term, struct fr_diag *d)
 {
 	return fr_fail(d, -EINVAL, NULL,
-		"event %s has no term \"%s\"; it has: threshold, max-stack, call-graph, enabled, name", s->text, term);
+		"event %s has no term \"%s\"; it has: threshold, max-stack, call-graph, enabled, name",
+		s->text, term);
 }
 
 static int check_common_terms(const struct fr_spec *s, const struct fr_term_values *v, struct fr_diag *d)

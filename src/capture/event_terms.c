@@ -11,9 +11,9 @@
 
 #define STACK_BYTES_MAX (UINT16_MAX - 7)
 
-const char fr_common_terms[] =
-	"period, freq, call-graph, stack-size, max-stack, capture, enabled, overwrite, no-overwrite, inherit, "
-	"no-inherit, name, config, config1, config2";
+const char fr_common_terms[] = "period, freq, call-graph, stack-size, max-stack, capture, enabled, "
+			       "overwrite, no-overwrite, inherit, "
+			       "no-inherit, name, config, config1, config2";
 
 static const struct {
 	const char *name;

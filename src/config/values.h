@@ -18,8 +18,8 @@ struct fr_assignment {
 	struct fr_diag *d;
 };
 
-extern const struct fr_value_type fr_type_actions, fr_type_address, fr_type_application, fr_type_aux_window, fr_type_boolean,
-	fr_type_buffer, fr_type_build_ids, fr_type_cache, fr_type_call_graph, fr_type_comm,
+extern const struct fr_value_type fr_type_actions, fr_type_address, fr_type_application, fr_type_aux_window,
+	fr_type_boolean, fr_type_buffer, fr_type_build_ids, fr_type_cache, fr_type_call_graph, fr_type_comm,
 	fr_type_compression_level, fr_type_cpu_part, fr_type_cpus, fr_type_disk_limit, fr_type_duration,
 	fr_type_events, fr_type_filter, fr_type_ring_filter, fr_type_frequency, fr_type_function,
 	fr_type_globals, fr_type_interval, fr_type_kernel_buffer, fr_type_log_level, fr_type_max_files,

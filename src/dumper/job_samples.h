@@ -15,6 +15,7 @@ struct fr_job_samples {
 };
 
 /* Makes one sample for each item of "causes" in META that has a time (monotonic_ns), and for each item of
-   "frequency_steps" and "switches" in META that is in the window. RET borrows the texts of META. Returns 0 or -ENOMEM. */
+   "frequency_steps" and "switches" in META that is in the window. RET borrows the texts of META. Returns 0 or
+   -ENOMEM. */
 int fr_job_samples_init(struct fr_job_samples *ret, const cJSON *meta);
 void fr_job_samples_deinit(struct fr_job_samples *s);

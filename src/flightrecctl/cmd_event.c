@@ -18,8 +18,8 @@ static void add_row(struct ctl_table *t, const cJSON *event)
 	const char *reason = ctl_string(switched, "why");
 	const double rate = ctl_number(switched, "rate");
 
-	ctl_table_texts(t, ctl_string(event, "name"),
-		cJSON_IsFalse(ctl_get(event, "enabled")) ? "off" : "on", NULL);
+	ctl_table_texts(
+		t, ctl_string(event, "name"), cJSON_IsFalse(ctl_get(event, "enabled")) ? "off" : "on", NULL);
 	if (!switched) {
 		ctl_table_texts(t, "-", "-", "-", "-", NULL);
 		return;
@@ -91,8 +91,8 @@ static int run(void)
 			fr_fail(&d, -EINVAL, "write it as 999", "'%s' is not a rate", ctl.args[2]);
 		return d.code ? ctl_usage(&d) : switch_event(action, ctl.args[1], rate);
 	}
-	if (ctl.n_args < 2 || (strcmp(action, "on") != 0 && strcmp(action, "off") != 0 &&
-				      strcmp(action, "reset") != 0)) {
+	if (ctl.n_args < 2 ||
+		(strcmp(action, "on") != 0 && strcmp(action, "off") != 0 && strcmp(action, "reset") != 0)) {
 		fr_fail(&d, -EINVAL,
 			"write `event list`, `event on NAME`, `event off NAME`, `event rate NAME NUMBER` or "
 			"`event reset NAME`",

@@ -325,8 +325,8 @@ static void print_status(const cJSON *s)
 	} sections[] = {{"", print_head}, {"ring", print_ring}, {"rings", print_rings},
 		{"adopted", print_adopted}, {"sideband", print_sideband}, {"unwind", print_stacks},
 		{"frequency.off_cpu_threshold_ns", print_off_cpu}, {"aux", print_aux}, {"", print_self},
-		{"switches", print_switches}, {"dumps", print_dumps}, {"triggers", print_triggers}, {"notices", print_notices},
-		{"", print_events}, {"", print_losses}};
+		{"switches", print_switches}, {"dumps", print_dumps}, {"triggers", print_triggers},
+		{"notices", print_notices}, {"", print_events}, {"", print_losses}};
 
 	for (size_t i = 0; i < FR_ARRAY_SIZE(sections); i++)
 		if (ctl_get(s, sections[i].member))

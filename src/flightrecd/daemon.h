@@ -104,7 +104,7 @@ struct fr_daemon {
 	struct fr_frequency frequency;
 	struct fr_switches *switches;
 	struct fr_switching switching;
-	sd_event_source *switch_timer; /* to the end of a switch; NULL: no switch ends */
+	sd_event_source *switch_timer;	/* to the end of a switch; NULL: no switch ends */
 	struct fr_cpu_watch *cpu_watch; /* NULL: tasks are recorded, and not CPUs; or there was no memory */
 	struct fr_cgroup_retry cgroup_retry;
 	unsigned cpus_failed; /* number of CPUs that came online and are not recorded yet; this has been

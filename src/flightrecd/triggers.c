@@ -86,8 +86,8 @@ static void on_settled(void *ctx)
 }
 
 /* An action that fails is logged: an anomaly has no caller who could get the error. */
-static void on_act(
-	void *ctx, const struct fr_trigger_config *config, const struct fr_cause *cause, char *ret, size_t size)
+static void on_act(void *ctx, const struct fr_trigger_config *config, const struct fr_cause *cause, char *ret,
+	size_t size)
 {
 	struct fr_daemon *m = ctx;
 	char by[FR_SWITCH_BY_SIZE];
@@ -97,7 +97,8 @@ static void on_act(
 	for (char *line = config->actions; line;
 		line = argz_next(config->actions, config->actions_len, line)) {
 		struct fr_trigger_action a;
-		struct fr_switch_request q = {.by = by, .why = cause->reason, .pid = cause->pid, .cpu = cause->cpu};
+		struct fr_switch_request q = {
+			.by = by, .why = cause->reason, .pid = cause->pid, .cpu = cause->cpu};
 		struct fr_diag d = {0};
 
 		if (fr_trigger_action_parse(line, &a) < 0 || a.is_dump)
@@ -173,8 +174,11 @@ int fr_daemon_triggers_open(struct fr_daemon *m, struct fr_diag *d)
 		.ctx = m,
 		.arming = {m->arming[FR_ARMING_OWN], m->arming[FR_ARMING_FILES]},
 	};
-	const struct fr_source_env env = {
-		.event = m->event, .self = getpid(), .pidns = fr_own_pidns(), .gid = m->gid, .log = on_log,
+	const struct fr_source_env env = {.event = m->event,
+		.self = getpid(),
+		.pidns = fr_own_pidns(),
+		.gid = m->gid,
+		.log = on_log,
 		.switches_fd = fr_switches_fd(m->switches)};
 	const struct fr_triggers_config all = of_all(m->config);
 	const size_t disabled = m->config->is_personal ? n_disabled(m->config) : 0;

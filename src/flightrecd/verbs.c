@@ -66,7 +66,8 @@ static const struct fr_method methods[] = {
 	{.name = NULL},
 };
 
-static const struct fr_method *const all[] = {methods, fr_verbs_of_dumps, fr_verbs_of_triggers, fr_verbs_of_events, NULL};
+static const struct fr_method *const all[] = {
+	methods, fr_verbs_of_dumps, fr_verbs_of_triggers, fr_verbs_of_events, NULL};
 
 int fr_verbs_serve(struct fr_daemon *m, struct fr_diag *d)
 {

@@ -13,6 +13,6 @@ int fr_verbs_serve(struct fr_daemon *daemon, struct fr_diag *d);
 /* The parameters that a method knows. */
 #define FR_PARAMETERS(...) ((const struct fr_param[]){__VA_ARGS__, {0}})
 
-/* The methods of verbs_dump.c, verbs_triggers.c and verbs_events.c; the last entry has no name. Each handler gets the daemon
-   as its context. */
+/* The methods of verbs_dump.c, verbs_triggers.c and verbs_events.c; the last entry has no name. Each handler
+   gets the daemon as its context. */
 extern const struct fr_method fr_verbs_of_dumps[], fr_verbs_of_triggers[], fr_verbs_of_events[];

@@ -104,7 +104,8 @@ static void log_step(struct fr_switching *w, const struct fr_switch_step *s)
 		fr_log_struct(LOG_NOTICE, FR_MSG_SWITCHED, fields, FR_ARRAY_SIZE(fields),
 			"event %s: %s, by %s%s%s", s->event, s->what, s->by, s->why[0] ? ": " : "", s->why);
 	else if (w->logged == LOGS_PER_PERIOD + 1)
-		fr_log(LOG_NOTICE, "more events are being switched; dumps and `flightrecctl status` have them");
+		fr_log(LOG_NOTICE,
+			"more events are being switched; dumps and `flightrecctl status` have them");
 }
 
 /* Keeps the steps in the order of their times: a record of a program can come after a later step. */
@@ -231,7 +232,8 @@ static struct fr_switched wanted(const struct fr_switching *w, const struct fr_c
 	return e;
 }
 
-/* Returns 1 if this has changed the event with SLOT; 0 if the event was in this state; or a negative errno. */
+/* Returns 1 if this has changed the event with SLOT; 0 if the event was in this state; or a negative errno.
+ */
 static int ask_one(struct fr_switching *w, struct fr_capture *capture, uint32_t slot,
 	const struct fr_switch_request *q, struct fr_diag *d)
 {
@@ -272,7 +274,8 @@ int fr_switching_ask(struct fr_switching *w, struct fr_capture *capture, const s
 			continue;
 		if (slot == FR_SWITCH_NONE)
 			return fr_fail(d, -EOPNOTSUPP,
-				"events with AUX areas cannot be switched, nor events with long names; the term "
+				"events with AUX areas cannot be switched, nor events with long names; the "
+				"term "
 				"name= gives another one",
 				"the event %s cannot be switched", fr_capture_event_name(capture, i));
 		n++;

@@ -4,8 +4,8 @@
 /*
  * Switches events off and on and changes their rates while recording goes on (docs/design/16): carries out
  * what persons and triggers ask for, notes what BPF programs have switched, brings events back to their
- * configuration after their time, logs each switch, and remembers the switches for dumps. Only the main thread
- * calls these functions, except where a comment says something else.
+ * configuration after their time, logs each switch, and remembers the switches for dumps. Only the main
+ * thread calls these functions, except where a comment says something else.
  *
  *   flightrecctl event, Action= ─► fr_switching_ask() ─┐
  *   BPF program ─► map ─► record ─► fr_switching_saw() ├─► entry (until its time is over) ─► log, steps
@@ -29,7 +29,7 @@ struct fr_capture;
 struct fr_switched {
 	uint32_t slot;
 	bool is_off;
-	uint64_t rate; /* 0: the configured one */
+	uint64_t rate;		     /* 0: the configured one */
 	uint64_t since_ns, until_ns; /* monotonic; until_ns 0: without an end */
 	bool is_limit;		     /* until_ns comes from SwitchLimit= */
 	char by[FR_SWITCH_BY_SIZE], why[FR_SWITCH_WHY_SIZE];
@@ -59,11 +59,11 @@ struct fr_switching {
 struct fr_switch_request {
 	const char *event; /* its name; or a pattern with * and ? */
 	enum fr_switch_action action;
-	uint64_t rate;	       /* for FR_SWITCH_RATE, and, if it is not 0, for FR_SWITCH_RAISE */
-	uint64_t for_ns;       /* 0: until the limit */
-	const char *by, *why;  /* why: NULL or "" if it is not known */
-	pid_t pid;	       /* who asks, or whom the anomaly is about; 0: not known */
-	int cpu;	       /* -1: not known */
+	uint64_t rate;	      /* for FR_SWITCH_RATE, and, if it is not 0, for FR_SWITCH_RAISE */
+	uint64_t for_ns;      /* 0: until the limit */
+	const char *by, *why; /* why: NULL or "" if it is not known */
+	pid_t pid;	      /* who asks, or whom the anomaly is about; 0: not known */
+	int cpu;	      /* -1: not known */
 };
 
 /* SWITCHES is borrowed. Returns 0 or -ENOMEM. */
@@ -78,8 +78,8 @@ int fr_switching_ask(struct fr_switching *w, struct fr_capture *capture, const s
 /* Notes a switch by a program of the trigger TRIGGER. */
 void fr_switching_saw(struct fr_switching *w, const struct fr_capture *capture,
 	const struct fr_switch_record *record, const char *trigger);
-/* Brings the events whose time is over back to their configuration. Returns the time of the next end; 0: there
-   is none. */
+/* Brings the events whose time is over back to their configuration. Returns the time of the next end; 0:
+   there is none. */
 uint64_t fr_switching_expire(struct fr_switching *w, struct fr_capture *capture);
 /* Finds the switches by programs whose records were lost. Call this function every few seconds. */
 void fr_switching_tick(struct fr_switching *w, const struct fr_capture *capture);

@@ -329,8 +329,7 @@ static void add_switches(struct fr_openmetrics *o, const struct fr_view *v)
 	for (size_t e = 0; e + 1 < fr_capture_n_events(v->capture); e++)
 		if (!is_repeated(v->capture, e))
 			fr_openmetrics_u64(o, LABEL("event", fr_capture_event_name(v->capture, e)),
-				!fr_switches_is_off(
-					v->switching->switches, fr_capture_slot(v->capture, e)));
+				!fr_switches_is_off(v->switching->switches, fr_capture_slot(v->capture, e)));
 	gauge(o, "flightrec_events_switched", NULL,
 		"Events that are switched, so that they are not as configured.", v->switching->n_entries);
 	counter(o, "flightrec_event_switches", "How often an event was switched, for any reason.",

@@ -28,8 +28,7 @@ static void add_losses(cJSON *object, const uint64_t lost[static _FR_LOSS_MAX])
 static void add_switch(const struct fr_view *v, size_t e, cJSON *event)
 {
 	const uint32_t slot = fr_capture_slot(v->capture, e);
-	const struct fr_switched *s =
-		slot == FR_SWITCH_NONE ? NULL : fr_switching_find(v->switching, slot);
+	const struct fr_switched *s = slot == FR_SWITCH_NONE ? NULL : fr_switching_find(v->switching, slot);
 	cJSON *o;
 
 	cJSON_AddBoolToObject(event, "enabled", !fr_switches_is_off(v->switching->switches, slot));

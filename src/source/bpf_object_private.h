@@ -20,8 +20,8 @@ struct fr_bpf_object {
    file BYTES. Returns 0 if BYTES have no BTF that can be read: libbpf refuses such a file itself. */
 int fr_bpf_btf_check(const void *bytes, size_t n, const char *label, struct fr_diag *d);
 
-/* bpf_switch.c: checks the names of the events that the object switches. If there are none, the object gets no
-   map of the switches. Returns 0; or -ENOEXEC, with a message in D. */
+/* bpf_switch.c: checks the names of the events that the object switches. If there are none, the object gets
+   no map of the switches. Returns 0; or -ENOEXEC, with a message in D. */
 int fr_bpf_check_switches(const struct fr_bpf_object *o, struct fr_diag *d);
 
 /* bpf_programs.c: checks that the object has at least one program, and that libbpf knows the SEC() of each

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The events that the programs of an object switch (flightrec_event_enable() of the ABI's header). Each use in
- * the source code is an element of a section with the name of an event, which gets the slot of this event
+ * The events that the programs of an object switch (flightrec_event_enable() of the ABI's header). Each use
+ * in the source code is an element of a section with the name of an event, which gets the slot of this event
  * before the load.
  */
 #include "base/cleanup.h"
@@ -66,8 +66,7 @@ int fr_bpf_source_find_switches(struct fr_bpf_source *s, struct fr_diag *d)
 	for (size_t i = 0; r == 0 && i < n; i++)
 		r = env->find_switch(env->ctx, refs[i].name, &refs[i].slot, d);
 	if (r == 0)
-		r = bpf_map__reuse_fd(
-			bpf_object__find_map_by_name(s->object->libbpf, MAP), env->switches_fd);
+		r = bpf_map__reuse_fd(bpf_object__find_map_by_name(s->object->libbpf, MAP), env->switches_fd);
 	if (r < 0) {
 		fr_fail_errno(d, r, NULL, "cannot share the map of the switches");
 		fr_diag_prefix(d, "%s switches an event", s->object->label);

@@ -63,12 +63,12 @@ struct fr_trigger_config {
 struct fr_trigger_action {
 	bool is_dump; /* the other members have no meaning then */
 	enum fr_switch_action action;
-	char event[64]; /* a name, or a pattern with * and ? */
-	uint64_t rate;	/* for FR_SWITCH_RAISE; 0: not changed */
+	char event[64];	 /* a name, or a pattern with * and ? */
+	uint64_t rate;	 /* for FR_SWITCH_RAISE; 0: not changed */
 	uint64_t for_ns; /* 0: until SwitchLimit= */
 };
-/* Parses "dump", "enable NAME", "disable NAME" or "raise NAME to 999"; all but the first can end with "for 30s".
-   Returns 0 or -EINVAL. */
+/* Parses "dump", "enable NAME", "disable NAME" or "raise NAME to 999"; all but the first can end with "for
+   30s". Returns 0 or -EINVAL. */
 int fr_trigger_action_parse(const char *text, struct fr_trigger_action *ret);
 /* Returns whether one of the actions is a dump. */
 bool fr_trigger_config_dumps(const struct fr_trigger_config *c);

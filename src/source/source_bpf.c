@@ -96,8 +96,8 @@ static int bpf_check(const struct fr_trigger_config *config, struct fr_diag *d)
 	return r;
 }
 
-/* Also returns true if an event that the programs switch is gone, or if the file system may hang (-EAGAIN). If this function returns true, the arming thread
-   reads the file again. */
+/* Also returns true if an event that the programs switch is gone, or if the file system may hang (-EAGAIN).
+   If this function returns true, the arming thread reads the file again. */
 static bool bpf_is_stale(const struct fr_source *source)
 {
 	const struct fr_bpf_source *s = (const struct fr_bpf_source *)source;

@@ -39,8 +39,8 @@ struct fr_policy {
 /* The state of one trigger. */
 struct fr_policy_trigger {
 	bool enabled;
-	bool by_person; /* a person asks for the dump (signal, control, test): it takes no token, and
-			   min_fill_ns does not apply */
+	bool by_person;	    /* a person asks for the dump (signal, control, test): it takes no token, and
+			       min_fill_ns does not apply */
 	bool only_switches; /* its actions only switch events: it takes no token either, needs no filled ring,
 			       and its cause goes into no dump */
 	uint64_t cooldown_ns, min_fill_ns;

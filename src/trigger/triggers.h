@@ -47,8 +47,8 @@ struct fr_triggers_ops {
 		uint64_t *ret_id);
 	/* Carries out the actions of CONFIG that switch events. Writes what it has done into RET: "raised
 	   sched:sched_switch". */
-	void (*act)(void *ctx, const struct fr_trigger_config *config, const struct fr_cause *cause, char *ret,
-		size_t size);
+	void (*act)(void *ctx, const struct fr_trigger_config *config, const struct fr_cause *cause,
+		char *ret, size_t size);
 	uint64_t (*ring_span_ns)(void *ctx);
 	/* Receives each decision (borrowed). For each trigger, repeats (fr_decision.repeats) are reported at
 	   most once a second. */
