@@ -352,6 +352,25 @@ TEST(a_hardware_trace_has_the_terms_that_perf_sets)
 	assert_null(parse_one("cycles", &plain)->pmu);
 }
 
+TEST(an_event_can_be_off)
+{
+	static const struct {
+		const char *spec;
+		bool is_off;
+	} cases[] = {{"cpu-clock/enabled=no/", true}, {"cpu-clock/enabled=yes/", false}, {"cpu-clock", false},
+		{"offcpu/enabled=no/", true}};
+	const struct fr_event_defaults defaults = {0};
+
+	for (size_t i = 0; i < FR_ARRAY_SIZE(cases); i++) {
+		struct fr_event_list list = {0};
+
+		assert_int_equal(fr_event_parse(cases[i].spec, &defaults, &list, NULL), 0);
+		for (size_t e = 0; e < list.n; e++)
+			assert_int_equal(list.items[e].off, cases[i].is_off);
+		fr_event_list_deinit(&list);
+	}
+}
+
 TEST(only_tracepoints_take_a_filter)
 {
 	struct fr_event_list list = {0};
@@ -461,6 +480,8 @@ TEST(bad_specifications_are_explained)
 		{"cycles/freq=-1/", -EINVAL, "-1", ""},
 		{"cycles/period=99999999999999999999/", -EINVAL, "period", ""},
 		{"cycles/overwrite=2/", -EINVAL, "overwrite", ""},
+		{"cycles/enabled=maybe/", -EINVAL, "\"maybe\"", "enabled=no"},
+		{"cycles/enabled/", -EINVAL, "enabled", "enabled=no"},
 		{"cycles/call-graph=fpp/", -EINVAL, "fpp", "dwarf"},
 		{"cycles/stack-size=70000/", -EINVAL, "stack-size", ""},
 		{"cycles/=1/", -EINVAL, "without a name", ""},

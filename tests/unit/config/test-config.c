@@ -123,6 +123,7 @@ static const struct value values[] = {
 	{"Triggers", "RateLimit", "3/10min", RECORDER(triggers.rate_burst), 3, NULL},
 	{"Triggers", "RateLimit", "3/10min", RECORDER(triggers.rate_interval_ns), 600 * SECOND, NULL},
 	{"Triggers", "RateLimit", "no", RECORDER(triggers.rate_interval_ns), 0, NULL},
+	{"Triggers", "SwitchLimit", "20s", RECORDER(switch_limit_ns), 20 * SECOND, NULL},
 	{"Triggers", "Socket", "/tmp/t", RECORDER(triggers.socket), 0, "/tmp/t"},
 	{"Trigger t", "Threshold", "20ms", TRIGGER(threshold), 0, "20ms"},
 	{"Trigger t", "Interval", "2s", TRIGGER(interval_ns), 2 * SECOND, NULL},
@@ -275,6 +276,59 @@ TEST(each_kind_of_source)
 		assert_string_equal(c.trigger[0].origin, "x.conf:1");
 		assert_true(fr_string_is_same(c.trigger[0].subject, cases[i].subject));
 	}
+}
+
+TEST(actions_are_parsed)
+{
+	static const struct {
+		const char *text;
+		struct fr_trigger_action action;
+	} valid[] = {
+		{"dump", {.is_dump = true}},
+		{"enable sched:sched_switch", {.action = FR_SWITCH_ON, .event = "sched:sched_switch"}},
+		{"disable a for 5s", {.action = FR_SWITCH_OFF, .event = "a", .for_ns = 5 * SECOND}},
+		{"raise a", {.action = FR_SWITCH_RAISE, .event = "a"}},
+		{"raise a for 30s", {.action = FR_SWITCH_RAISE, .event = "a", .for_ns = 30 * SECOND}},
+		{"raise  a to 999 for 30s",
+			{.action = FR_SWITCH_RAISE, .event = "a", .rate = 999, .for_ns = 30 * SECOND}},
+		{"raise a for 1min to 9",
+			{.action = FR_SWITCH_RAISE, .event = "a", .rate = 9, .for_ns = 60 * SECOND}},
+	};
+	static const char *const invalid[] = {"", "dumps", "dump a", "enable", "raise", "switch a", "raise a for",
+		"raise a for 0", "raise a to 0", "raise a to x", "enable a to 9", "raise a to 9 to 9",
+		"raise a for 1s for 1s", "raise a until 9",
+		"enable 1234567890123456789012345678901234567890123456789012345678901234"};
+	struct fr_trigger_action a;
+
+	for (size_t i = 0; i < FR_ARRAY_SIZE(valid); i++) {
+		assert_int_equal(fr_trigger_action_parse(valid[i].text, &a), 0);
+		assert_int_equal(a.is_dump, valid[i].action.is_dump);
+		assert_int_equal(a.action, valid[i].action.action);
+		assert_string_equal(a.event, valid[i].action.event);
+		assert_int_equal(a.rate, valid[i].action.rate);
+		assert_int_equal(a.for_ns, valid[i].action.for_ns);
+	}
+	for (size_t i = 0; i < FR_ARRAY_SIZE(invalid); i++)
+		assert_int_equal(fr_trigger_action_parse(invalid[i], &a), -EINVAL);
+}
+
+TEST(actions_add_up)
+{
+	_cleanup_(fr_config_deinit) struct fr_config c = {0};
+	_cleanup_(fr_trigger_config_deinit) struct fr_trigger_config copy = {0};
+
+	read_valid(&c, "[Trigger a]\nEvery=1h\nAction=enable x\nAction=\nAction=disable y\nAction=dump\n"
+		       "[Trigger b]\nEvery=1h\nAction=enable x\n[Trigger c]\nEvery=1h\n");
+	assert_int_equal(c.trigger[0].actions_len, sizeof("disable y\0dump"));
+	assert_memory_equal(c.trigger[0].actions, "disable y\0dump", c.trigger[0].actions_len);
+	assert_true(fr_trigger_config_dumps(&c.trigger[0]));
+	assert_false(fr_trigger_config_dumps(&c.trigger[1]));
+	assert_true(fr_trigger_config_dumps(&c.trigger[2]));
+	assert_int_equal(fr_trigger_config_copy(&copy, &c.trigger[0]), 0);
+	assert_memory_equal(copy.actions, c.trigger[0].actions, copy.actions_len);
+	/* Other actions do not need another source. */
+	assert_int_equal(fr_string_replace(&copy.name, "b"), 0);
+	assert_true(fr_trigger_config_same_source(&copy, &c.trigger[1]));
 }
 
 TEST(a_later_file_adds_to_a_section)

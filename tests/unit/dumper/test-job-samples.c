@@ -126,3 +126,24 @@ TEST(a_frequency_step_in_the_window_becomes_a_sample)
 	fr_job_samples_deinit(&s);
 	cJSON_Delete(meta);
 }
+
+TEST(a_switch_in_the_window_becomes_a_sample)
+{
+	cJSON *meta;
+	struct fr_job_samples s =
+		make_samples("{'causes': [], 'frequency_steps': [{'monotonic_ns': 4}], 'switches': ["
+			     "{'monotonic_ns': 1, 'trigger': 'switch', 'before_window': true},"
+			     "{'monotonic_ns': 5, 'trigger': 'switch', 'reason': 'a off', 'detail': 'by x', "
+			     "'pid': 3, 'tid': 4, 'cpu': 1}]}",
+			&meta);
+
+	assert_int_equal(s.n, 2);
+	assert_int_equal(s.v[1].time_ns, 5);
+	assert_string_equal(s.v[1].trigger, "switch");
+	assert_string_equal(s.v[1].reason, "a off");
+	assert_string_equal(s.v[1].detail, "by x");
+	assert_int_equal(s.v[1].tid, 4);
+	assert_int_equal(s.v[1].cpu, 1);
+	fr_job_samples_deinit(&s);
+	cJSON_Delete(meta);
+}

@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 static atomic_int opened, closed;
@@ -73,7 +74,7 @@ struct scene {
 	struct fr_arming *arming[FR_ARMING_LANES];
 	int dump_returns, coalesce_returns;
 	uint64_t span_ns, next_id;
-	unsigned dumps, coalesced, decided, first, failed, healed, settled;
+	unsigned dumps, acts, coalesced, decided, first, failed, healed, settled;
 };
 
 static int on_dump(
@@ -98,6 +99,15 @@ static int on_coalesce(
 	s->coalesced++;
 	*ret_id = 0;
 	return 0;
+}
+
+static void on_act(
+	void *ctx, const struct fr_trigger_config *config, const struct fr_cause *cause, char *ret, size_t size)
+{
+	struct scene *s = ctx;
+
+	s->acts++;
+	snprintf(ret, size, "%s", config->actions);
 }
 
 static uint64_t on_span(void *ctx)
@@ -133,6 +143,7 @@ static int scene_new(const struct fr_source_class *class, bool threads, void **r
 	struct scene *s = calloc(1, sizeof(*s));
 	struct fr_triggers_ops ops = {.dump = on_dump,
 		.coalesce = on_coalesce,
+		.act = on_act,
 		.ring_span_ns = on_span,
 		.decided = on_decided,
 		.armed = on_armed,

@@ -414,3 +414,61 @@ TEST(verdicts_add_up_to_anomalies)
 	assert_int_equal(dumps, s->next_id);
 	assert_true(dumps > 100 && coalesced > 100);
 }
+
+static void set_action(struct fr_trigger_config *c, const char *line)
+{
+	c->actions = (char *)line;
+	c->actions_len = strlen(line) + 1;
+}
+
+/* The action switches although there is no token and the ring is empty, but not within the cool-down. */
+TEST(actions_do_not_depend_on_the_limits_of_dumps)
+{
+	struct fr_trigger_config c[] = {pressure("a", "x"), pressure("b", "x")};
+	struct fr_triggers_config all = defaults();
+	struct scene *s = *state;
+
+	set_action(&c[0], "enable x");
+	set_action(&c[1], "enable x");
+	c[1].actions = (char *)"enable x\0dump";
+	c[1].actions_len = sizeof("enable x\0dump");
+	c[1].cooldown_ns = 0;
+	all.rate_burst = 1;
+	all.rate_interval_ns = 3600 * FR_NSEC_PER_SEC;
+	assert_int_equal(fr_triggers_configure(s->t, &all, c, 2), 0);
+	s->coalesce_returns = 0;
+	check_fire(s, 'a', FR_VERDICT_FIRE);
+	assert_int_equal(newest(s)->dump_id, 0);
+	assert_string_equal(newest(s)->why, "enable x");
+	assert_int_equal(s->dumps + s->coalesced, 0);
+	assert_int_equal(s->acts, 1);
+	check_fire(s, 'a', FR_VERDICT_COOLDOWN);
+	assert_int_equal(s->acts, 1);
+	s->coalesce_returns = -ENOENT;
+	check_fire(s, 'b', FR_VERDICT_FIRE);
+	assert_string_equal(newest(s)->why, "dump 1; enable x");
+	check_fire(s, 'b', FR_VERDICT_RATE);
+	assert_int_equal(s->dumps, 1);
+	assert_int_equal(s->acts, 3);
+}
+
+TEST(a_reload_changes_actions_and_keeps_the_source)
+{
+	struct fr_trigger_config c[] = {pressure("a", "x")};
+	struct scene *s = *state;
+
+	configure(s, c, 1);
+	set_action(&c[0], "enable x");
+	configure(s, c, 1);
+	assert_int_equal(closed, 0);
+	check_fire(s, 'a', FR_VERDICT_FIRE);
+	assert_int_equal(s->acts, 1);
+	assert_int_equal(s->dumps, 0);
+	c[0].actions = NULL;
+	c[0].actions_len = 0;
+	c[0].cooldown_ns = 0;
+	configure(s, c, 1);
+	check_fire(s, 'a', FR_VERDICT_FIRE);
+	assert_int_equal(s->acts, 1);
+	assert_int_equal(s->dumps, 1);
+}
