@@ -287,9 +287,9 @@ def test_permissions_of_each_verb(guarded, open_dir):
     other users, the message names the group that they need."""
     d, gid = guarded, group_id()
     ctl = [open_dir / "flightrecctl", "--socket", d.socket, "--no-pager"]
-    look = (["status"], ["metrics"], ["list"], ["triggers"], ["why"], ["dump"], ["test-trigger", "control"])
+    look = (["status"], ["metrics"], ["list"], ["event"], ["triggers"], ["why"], ["dump"], ["test-trigger", "control"])
     change = (["enable", "hung-task"], ["disable", "hung-task"], ["reload"], ["rm", "x"], ["vacuum"],
-              ["stop"])
+              ["event", "off", "*"], ["stop"])
     for words in look:
         r = run(*ctl, *words, preexec=as_user(NOBODY, gid))
         assert r.code == 0, (words, r)

@@ -294,9 +294,9 @@ TEST(actions_are_parsed)
 		{"raise a for 1min to 9",
 			{.action = FR_SWITCH_RAISE, .event = "a", .rate = 9, .for_ns = 60 * SECOND}},
 	};
-	static const char *const invalid[] = {"", "dumps", "dump a", "enable", "raise", "switch a", "raise a for",
-		"raise a for 0", "raise a to 0", "raise a to x", "enable a to 9", "raise a to 9 to 9",
-		"raise a for 1s for 1s", "raise a until 9",
+	static const char *const invalid[] = {"", "dumps", "dump a", "enable", "raise", "switch a",
+		"raise a for", "raise a for 0", "raise a to 0", "raise a to x", "enable a to 9",
+		"raise a to 9 to 9", "raise a for 1s for 1s", "raise a until 9",
 		"enable 1234567890123456789012345678901234567890123456789012345678901234"};
 	struct fr_trigger_action a;
 

@@ -101,8 +101,8 @@ static int on_coalesce(
 	return 0;
 }
 
-static void on_act(
-	void *ctx, const struct fr_trigger_config *config, const struct fr_cause *cause, char *ret, size_t size)
+static void on_act(void *ctx, const struct fr_trigger_config *config, const struct fr_cause *cause, char *ret,
+	size_t size)
 {
 	struct scene *s = ctx;
 
