@@ -7,6 +7,7 @@
 #include "base/thread.h"
 #include "base/timestamp.h"
 #include "base/units.h"
+#include "base/utf8.h"
 #include "capture/capture.h"
 
 #include <errno.h>
@@ -209,6 +210,9 @@ static struct fr_switched wanted(const struct fr_switching *w, const struct fr_c
 
 	snprintf(e.by, sizeof(e.by), "%s", q->by);
 	snprintf(e.why, sizeof(e.why), "%s", q->why ? q->why : "");
+	/* Any program can have chosen the texts, and a text that is too long ends anywhere. */
+	fr_utf8_sanitize(e.by);
+	fr_utf8_sanitize(e.why);
 	set_end(w, &e, q->for_ns);
 	switch (q->action) {
 	case FR_SWITCH_OFF:
@@ -261,9 +265,18 @@ static bool matches(struct fr_switching *w, const struct fr_capture *capture, si
 	       (!strcmp(pattern, "offcpu") && !strcmp(name, "flightrec:offcpu"));
 }
 
+static int fail_without_slot(const char *name, struct fr_diag *d)
+{
+	return fr_fail(d, -EOPNOTSUPP,
+		"give it a shorter name with the term name=; an event with AUX areas cannot be switched at "
+		"all",
+		"the event %s cannot be switched", name);
+}
+
 int fr_switching_ask(struct fr_switching *w, struct fr_capture *capture, const struct fr_switch_request *q,
 	cJSON *changed, struct fr_diag *d)
 {
+	const char *without_slot = NULL;
 	int n = 0, r = 0;
 
 	fr_thread_assert(FR_THREAD_MAIN);
@@ -272,21 +285,20 @@ int fr_switching_ask(struct fr_switching *w, struct fr_capture *capture, const s
 
 		if (!matches(w, capture, i, q->event))
 			continue;
-		if (slot == FR_SWITCH_NONE)
-			return fr_fail(d, -EOPNOTSUPP,
-				"events with AUX areas cannot be switched, nor events with long names; the "
-				"term "
-				"name= gives another one",
-				"the event %s cannot be switched", fr_capture_event_name(capture, i));
+		if (slot == FR_SWITCH_NONE) {
+			without_slot = fr_capture_event_name(capture, i);
+			continue;
+		}
 		n++;
 		r = ask_one(w, capture, slot, q, d);
 		if (r > 0 && changed)
 			cJSON_AddItemToArray(
 				changed, cJSON_CreateString(fr_switches_name(w->switches, slot)));
 	}
-	if (r < 0)
-		return r;
-	return n ? n : fr_capture_fail_no_event(capture, q->event, d);
+	if (r < 0 || n)
+		return r < 0 ? r : n;
+	return without_slot ? fail_without_slot(without_slot, d)
+			    : fr_capture_fail_no_event(capture, q->event, d);
 }
 
 void fr_switching_saw(struct fr_switching *w, const struct fr_capture *capture,

@@ -199,6 +199,40 @@ TEST(patterns_and_names)
 	assert_non_null(strstr(d.what, "no event nonsense is recorded"));
 }
 
+TEST(an_event_with_a_long_name_cannot_be_switched)
+{
+	static const char name[] = "a123456789b123456789c123456789d123456789e123456789f123456789g123";
+	struct fr_switch_request q = {.event = name, .action = FR_SWITCH_OFF, .by = "a test", .cpu = -1};
+	struct fr_diag d = {0};
+	char spec[160];
+
+	_Static_assert(sizeof(name) == 65, "one more than a slot can have");
+	snprintf(spec, sizeof(spec), "cpu-clock/name=%s/,task-clock/name=a/", name);
+	capture = open_capture(spec);
+	assert_int_equal(fr_switching_ask(&w, capture, &q, NULL, &d), -EOPNOTSUPP);
+	assert_non_null(strstr(d.hint, "shorter name"));
+	q.event = "*";
+	assert_int_equal(fr_switching_ask(&w, capture, &q, NULL, NULL), 1);
+}
+
+TEST(texts_of_callers_become_valid)
+{
+	char why[FR_SWITCH_WHY_SIZE + 8];
+	const struct fr_switch_request q = {
+		.event = "a", .action = FR_SWITCH_OFF, .by = "a\nb", .why = why, .cpu = -1};
+	cJSON *meta;
+
+	memset(why, 'x', sizeof(why));
+	/* The text is cut in the middle of a character of two bytes. */
+	strcpy(&why[FR_SWITCH_WHY_SIZE - 2], "\xc3\xa4");
+	capture = open_capture("cpu-clock/name=a/");
+	assert_int_equal(fr_switching_ask(&w, capture, &q, NULL, NULL), 1);
+	meta = steps(0, UINT64_MAX);
+	assert_null(strchr(text_of(meta, 0, "by"), '\n'));
+	assert_null(strchr(text_of(meta, 0, "why"), '\xc3'));
+	cJSON_Delete(meta);
+}
+
 TEST(a_reload_keeps_what_is_still_there)
 {
 	struct fr_capture *next;
