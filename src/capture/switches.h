@@ -50,7 +50,7 @@ enum fr_switch_action {
 	FR_SWITCH_ON,
 	FR_SWITCH_OFF,
 	FR_SWITCH_RATE,	 /* another frequency or period */
-	FR_SWITCH_RAISE, /* on, and if a rate is given, with this rate */
+	FR_SWITCH_RAISE, /* on; if a rate is given and the event has one, with this rate */
 	FR_SWITCH_RESET, /* back to the configuration */
 };
 

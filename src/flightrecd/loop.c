@@ -254,6 +254,7 @@ void fr_daemon_close(struct fr_daemon *m)
 	fr_change_abort(m);
 	fr_reload_fail_calls(m, &(struct fr_diag){.code = -ESHUTDOWN, .what = "flightrecd is stopping"});
 	fr_daemon_triggers_close(m);
+	fr_daemon_switches_close(m);
 	/* Finish the waiting jobs and answer their callers before the socket is closed. */
 	fr_dumper_stop(m->dumper);
 	if (m->dumper)

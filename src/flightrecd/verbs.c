@@ -57,7 +57,8 @@ static void verb_reload(void *ctx, struct fr_call *call, const cJSON *parameters
 }
 
 /* Members of the group may read everything and make dumps. They may also test a trigger, because a test only
-   makes a dump. A method that takes something away from others (files, triggers, the recorder) needs root. */
+   makes a dump (or, for root, does what Action= says). A method that takes something away from others (files,
+   triggers, the recorder) needs root. */
 static const struct fr_method methods[] = {
 	{FR_METHOD(Status), FR_ACCESS_GROUP, verb_status, FR_PARAMETERS({0})},
 	{FR_METHOD(Metrics), FR_ACCESS_GROUP, verb_metrics, FR_PARAMETERS({0})},

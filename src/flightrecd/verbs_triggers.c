@@ -55,6 +55,30 @@ static void verb_triggers(void *daemon, struct fr_call *call, const cJSON *param
 	fr_call_reply(call, reply);
 }
 
+/* Returns whether the trigger NAME switches events. */
+static bool switches_events(const struct fr_daemon *m, const char *name)
+{
+	struct fr_trigger_info info;
+
+	for (size_t i = 0; i < fr_triggers_count(m->triggers); i++) {
+		fr_triggers_get_info(m->triggers, i, &info);
+		if (!strcmp(info.name, name))
+			return fr_trigger_config_switches(info.config);
+	}
+	return false;
+}
+
+/* Members of the group may test a trigger, because a test only makes a dump. But to switch an event takes
+   something away from others. */
+static int check_tester(
+	const struct fr_daemon *m, const struct fr_peer *peer, const char *name, struct fr_diag *d)
+{
+	if (peer->uid == 0 || peer->uid == geteuid() || !switches_events(m, name))
+		return 0;
+	return fr_fail(d, -EPERM, "ask root",
+		"the trigger %s switches events (Action=), so only root may test it", name);
+}
+
 static void verb_test_trigger(void *daemon, struct fr_call *call, const cJSON *parameters)
 {
 	const struct fr_peer *peer = fr_call_peer(call);
@@ -70,8 +94,10 @@ static void verb_test_trigger(void *daemon, struct fr_call *call, const cJSON *p
 		return;
 	(void)fr_param_string(parameters, "name", &name);
 	snprintf(by, sizeof(by), "pid %d (%s)", (int)peer->pid, peer->comm);
+	r = check_tester(m, peer, name, &d);
 	m->tester = peer->uid;
-	r = fr_triggers_test(m->triggers, name, by, &id, &d);
+	if (r == 0)
+		r = fr_triggers_test(m->triggers, name, by, &id, &d);
 	m->tester = FR_UID_MACHINE;
 	if (r < 0) {
 		fr_call_fail(call, &d, r);

@@ -207,6 +207,7 @@ static struct fr_switched wanted(const struct fr_switching *w, const struct fr_c
 		.is_off = fr_switches_is_off(w->switches, slot),
 		.rate = old ? old->rate : 0,
 		.since_ns = fr_monotonic_ns()};
+	bool is_frequency;
 
 	snprintf(e.by, sizeof(e.by), "%s", q->by);
 	snprintf(e.why, sizeof(e.why), "%s", q->why ? q->why : "");
@@ -220,7 +221,8 @@ static struct fr_switched wanted(const struct fr_switching *w, const struct fr_c
 		break;
 	case FR_SWITCH_RAISE:
 		e.is_off = false;
-		e.rate = q->rate ? q->rate : e.rate;
+		if (q->rate && fr_capture_rate(capture, slot, &is_frequency) > 1)
+			e.rate = q->rate;
 		break;
 	case FR_SWITCH_RATE:
 		e.rate = q->rate;

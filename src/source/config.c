@@ -83,6 +83,14 @@ bool fr_trigger_config_dumps(const struct fr_trigger_config *c)
 	return !c->actions;
 }
 
+bool fr_trigger_config_switches(const struct fr_trigger_config *c)
+{
+	for (char *line = c->actions; line; line = argz_next(c->actions, c->actions_len, line))
+		if (strcmp(line, "dump") != 0)
+			return true;
+	return false;
+}
+
 /* Parses the words after NAME: "to RATE" and "for TIME". */
 static int parse_options(char **save, struct fr_trigger_action *ret)
 {

@@ -72,6 +72,8 @@ struct fr_trigger_action {
 int fr_trigger_action_parse(const char *text, struct fr_trigger_action *ret);
 /* Returns whether one of the actions is a dump. */
 bool fr_trigger_config_dumps(const struct fr_trigger_config *c);
+/* Returns whether one of the actions switches events. */
+bool fr_trigger_config_switches(const struct fr_trigger_config *c);
 
 /* [Triggers]: defaults and limits for all triggers. */
 struct fr_triggers_config {

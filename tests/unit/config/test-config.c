@@ -324,6 +324,9 @@ TEST(actions_add_up)
 	assert_true(fr_trigger_config_dumps(&c.trigger[0]));
 	assert_false(fr_trigger_config_dumps(&c.trigger[1]));
 	assert_true(fr_trigger_config_dumps(&c.trigger[2]));
+	assert_true(fr_trigger_config_switches(&c.trigger[0]));
+	assert_true(fr_trigger_config_switches(&c.trigger[1]));
+	assert_false(fr_trigger_config_switches(&c.trigger[2]));
 	assert_int_equal(fr_trigger_config_copy(&copy, &c.trigger[0]), 0);
 	assert_memory_equal(copy.actions, c.trigger[0].actions, copy.actions_len);
 	/* Other actions do not need another source. */
