@@ -54,6 +54,7 @@ struct fr_bpf_code {
 struct fr_bpf_tracepoint {
 	fr_u64 first_id; /* the id of the event on CPU n is first_id + n */
 	fr_u32 is_enabled;
+	fr_u32 slot;	 /* of struct fr_switch */
 	fr_u32 own_tgid; /* the recorder's process, whose threads own_tids are not recorded; 0: none */
 	fr_u32 own_tids[FR_BPF_OWN_MAX];
 	fr_u32 flags; /* FR_BPF_CALLCHAIN … */
@@ -65,7 +66,6 @@ struct fr_bpf_tracepoint {
 	fr_u32 dynamic_begin;	     /* the offset of the first byte of dynamic data */
 	fr_u32 skip;		     /* the frame of a kernel stack before the tracepoint's own */
 	fr_u32 n_kernel;	     /* sys_enter: the number of frames in `kernel`; 0: not known yet */
-	fr_u32 slot;		     /* of struct fr_switch */
 	fr_u64 kernel[8];	     /* sys_enter: its kernel stack, which is always the same */
 	fr_u64 ip;		     /* raw tracepoints: the code of the tracepoint; 0: not known yet */
 	struct fr_bpf_code probe[3]; /* raw tracepoints: code between the tracepoint and the program */
