@@ -225,7 +225,8 @@ def memory(pid, reset=False):
 def guarded(recorder, open_dir):
     """A recorder whose socket is for GROUP, in a directory that everyone may enter."""
     group_id()
-    config = quiet_config(open_dir / "guarded.conf", f"[Recorder]\nGroup={GROUP}\n[Dump]\nMaxFiles=4\n")
+    config = quiet_config(open_dir / "guarded.conf", f"[Recorder]\nGroup={GROUP}\n[Dump]\nMaxFiles=4\n"
+                          "[Trigger switches]\nEvery=1h\nAction=disable cpu-clock\n")
     (open_dir / "state").mkdir()
     return recorder("--config", config, "-e", "cpu-clock", "-e", "sched:sched_switch", "-F", "99", "-M", "8M", *NO_LOSS,
                     directory=open_dir / "state", binary=str(open_dir / "flightrecd"))
@@ -289,7 +290,7 @@ def test_permissions_of_each_verb(guarded, open_dir):
     ctl = [open_dir / "flightrecctl", "--socket", d.socket, "--no-pager"]
     look = (["status"], ["metrics"], ["list"], ["event"], ["triggers"], ["why"], ["dump"], ["test-trigger", "control"])
     change = (["enable", "hung-task"], ["disable", "hung-task"], ["reload"], ["rm", "x"], ["vacuum"],
-              ["event", "off", "*"], ["stop"])
+              ["event", "off", "*"], ["test-trigger", "switches"], ["stop"])
     for words in look:
         r = run(*ctl, *words, preexec=as_user(NOBODY, gid))
         assert r.code == 0, (words, r)

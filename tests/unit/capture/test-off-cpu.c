@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "bpf/sleep.h"
 #include "capture/ops.h"
+#include "capture/switches.h"
 #include "perfdata/record.h"
 #include "unwind/unwinder.h"
 
@@ -26,6 +27,7 @@ struct seen {
 	pid_t pid;
 	uint64_t sleeps, wakings, others;
 	uint64_t shortest_ns, own;
+	uint64_t on_ns, spans; /* when the event was switched on, and how many sleeps began before that */
 };
 
 static void sleep_often(void)
@@ -50,6 +52,7 @@ static void look_at(struct seen *seen, const struct perf_event_header *h)
 		assert_int_equal(sleep->common_pid, seen->pid);
 		seen->sleeps++;
 		seen->shortest_ns = FR_MIN(seen->shortest_ns, sleep->duration);
+		seen->spans += s->time - sleep->duration < seen->on_ns;
 	} else if (waker->size + sizeof(uint32_t) == sizeof(*waker) &&
 		   waker->common_type == FR_WAKER_TRACEPOINT && waker->woken_pid == seen->pid) {
 		seen->wakings++;
@@ -274,4 +277,39 @@ TEST(a_session_has_the_formats)
 	}
 	fr_session_deinit(&s);
 	fr_capture_free(c);
+}
+
+/* While the event is off, the programs do not follow the sleeps. So no sample has a sleep that began before
+   the event was switched on again. */
+TEST(no_sleep_spans_a_switch)
+{
+	struct fr_capture_config config = {0};
+	struct seen seen = {.shortest_ns = UINT64_MAX};
+	struct fr_capture *c;
+	uint32_t slot;
+	int go;
+
+	assert_int_equal(fr_switches_new(&config.switches), 0);
+	seen.pid = live_fork(sleep_often, &go);
+	c = live_open("offcpu/threshold=50ms/", NULL, &config);
+	slot = fr_capture_slot(c, 0);
+	live_enable(c);
+	live_let_go(go);
+	for (int i = 0; waitpid(seen.pid, NULL, WNOHANG) == 0; i++) {
+		/* The switches are at any time of a sleep, because this loop and the child have different
+		   periods. */
+		const bool is_off = i % 35 >= 15;
+
+		drain(c, &seen);
+		if (i % 35 == 0)
+			seen.on_ns = fr_monotonic_ns();
+		(void)fr_switches_set(config.switches, slot, is_off);
+		usleep(10000);
+	}
+	fr_capture_disable(c);
+	drain(c, &seen);
+	assert_in_range(seen.sleeps, 3, 2 * TIMES / 3);
+	assert_int_equal(seen.spans, 0);
+	fr_capture_free(c);
+	fr_switches_free(config.switches);
 }
