@@ -112,6 +112,35 @@ TEST(each_switch_is_reported_once)
 	switches = fr_switches_free(switches);
 }
 
+/* From the decision to the end of the call, which is later than the switch itself. */
+TEST(a_switch_takes_less_than_a_microsecond)
+{
+	static const long mean[] = {SYS_getpgid, -1}, fast[] = {SYS_getegid, -1};
+	static long many[501];
+	_cleanup_heard_ struct heard h = {0};
+
+	for (int i = 0; i < 500; i++)
+		many[i] = i % 2 ? SYS_getpgrp : SYS_getppid;
+	many[500] = -1;
+	init(&h);
+	heard_arm(&h);
+	/* The ring buffer has room for the records of some hundred switches. */
+	for (int i = 0; i < 10; i++) {
+		call(many);
+		heard_run(&h, 20, 0);
+	}
+	call(mean);
+	heard_wait(&h, 1);
+	print_message("a switch takes %llu ns on average, ", (unsigned long long)h.last.value);
+	call(fast);
+	heard_wait(&h, 2);
+	print_message("and %.1f %% take less than 1 us\n", (double)h.last.value / 10);
+	/* The host can stop a virtual machine during some of them. */
+	assert_true(h.last.value >= 900);
+	heard_disarm(&h);
+	switches = fr_switches_free(switches);
+}
+
 /* If the ring buffer is full, the switch takes effect, and is counted. */
 TEST(a_switch_without_a_record_is_counted)
 {
