@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+import offcpu
 from harness import (BIN, EXIT, NO_LOSS, load, meta, must, program, quiet_config, run, script_lines, time_ns, trigger_samples, until)
 from openmetrics import Metrics
 
@@ -91,6 +92,10 @@ def test_a_program_switches_at_once(configured, objects):
         state = max(what, 0) if what else state
         assert what or state == 1, at
     assert d.status()["switches"]["now"] == 0 and is_on(d), "on is the configuration"
+    must(program(COMM), "-o", "off")
+    switched = until("the entry of the switch", lambda: event(d).get("switched"))
+    assert switched["by"] == "the program of trigger mine" and 500 * 10**9 < switched["left_ns"] <= 600 * 10**9
+    assert d.ctl("event", "reset", ENTER).out == f"{ENTER}\n"
 
     mean, fast = measured(d, "mean"), measured(d, "fast")
     first = [min(time_ns(line) - at for line in on if time_ns(line) >= at) for at, what in edges if what > 0]
@@ -103,20 +108,16 @@ def test_an_event_that_a_program_switches_comes_back(configured, objects):
     text = EVENTS.replace(ENTER, f"{ENTER}/enabled=no/")
     d = with_program(configured, text=text + "[Triggers]\nSwitchLimit=700ms\n")
     assert not is_on(d) and "switched" not in event(d)
-    must(program(COMM), "-o", "for")
-    until("the switch", lambda: "switched" in event(d))
-    s = event(d)["switched"]
-    assert 0 < s["left_ns"] <= 500 * 10**6 and s["by"] == "the program of trigger mine"
-    until("the end of the switch", lambda: not is_on(d))
-    must(program(COMM), "-o", "on")
-    until("the switch", lambda: "switched" in event(d))
-    assert event(d)["switched"]["left_ns"] <= 700 * 10**6
-    until("the end of the switch", lambda: not is_on(d))
+    for n, call in enumerate(("for", "on")):
+        must(program(COMM), "-o", call)
+        until("the end of the switch", lambda n=n: d.status()["switches"]["count"] == 2 * (n + 1))
+        assert not is_on(d) and "switched" not in event(d)
     found = switches(d.dump_by_control())
     assert [s["enabled"] for s in found] == [True, False] * 2
-    assert [s.get("why") for s in found if not s["enabled"]] == ["its time is over", "SwitchLimit= is over"]
+    assert [s["why"] for s in found if not s["enabled"]] == ["its time is over", "SwitchLimit= is over"]
     for on, off, ms in ((found[0], found[1], 500), (found[2], found[3], 700)):
-        assert ms * 10**6 <= off["monotonic_ns"] - on["monotonic_ns"] < (ms + 1000) * 10**6
+        assert on["by"] == "the program of trigger mine" and off["by"] == "flightrecd"
+        assert off["monotonic_ns"] - on["monotonic_ns"] >= ms * 10**6
 
 
 def test_a_program_cannot_switch_what_perf_records(configured, objects, tmp_path):
@@ -124,7 +125,7 @@ def test_a_program_cannot_switch_what_perf_records(configured, objects, tmp_path
     t = d.trigger("mine")
     assert t["state"] == "failed" and ENTER in t["what"] and "capture=bpf" in t["hint"], t
     quiet_config(tmp_path / "switch.conf", EVENTS + MINE)
-    assert d.ctl("reload").code == 0
+    d.ctl("reload")
     until("the armed trigger", lambda: d.trigger("mine")["state"] == "armed")
     # When the event is gone, the trigger is not armed any more.
     quiet_config(tmp_path / "switch.conf", EVENTS.replace(ENTER, "raw_syscalls:sys_exit") + MINE)
@@ -206,10 +207,10 @@ def test_rates_and_reloads(configured, tmp_path):
 def test_a_trigger_raises_the_detail_and_then_dumps(configured):
     """The first sign of an anomaly switches an event on. The dump is made when its time is over, and has what was recorded."""
     d = configured(EVENTS.replace(ENTER, f"{ENTER}/enabled=no/") +
-                   f"[Trigger sign]\nEvery=1h\nAction=raise {ENTER} for 2s\nAction=dump\nPostTrigger=2500ms\n"
+                   f"[Trigger sign]\nEvery=1h\nAction=raise {ENTER} for 5s\nAction=dump\nPostTrigger=6s\n"
                    f"[Trigger only]\nEvery=1h\nAction=disable {ENTER}\nAction=enable nonsense\n", *NO_LOSS)
     load("switch", "-n", 1, "-k", 10)
-    assert d.trigger("sign")["actions"] == [f"raise {ENTER} for 2s", "dump"]
+    assert d.trigger("sign")["actions"] == [f"raise {ENTER} for 5s", "dump"]
     assert d.ctl("test-trigger", "sign").code == 0
     assert is_on(d)
     did = load("switch", "-n", 1, "-k", 10)
@@ -219,9 +220,9 @@ def test_a_trigger_raises_the_detail_and_then_dumps(configured):
     assert len({line.tid for line in script_lines(dump)}) == 1
     on, off = switches(dump)
     assert on["by"] == "trigger sign" and on["why"] == "test" and off["by"] == "flightrecd"
-    assert 2 * 10**9 <= off["monotonic_ns"] - on["monotonic_ns"] < 3 * 10**9
+    assert off["monotonic_ns"] - on["monotonic_ns"] >= 5 * 10**9
     why = d.decisions("sign")[0]["why"]
-    assert why.endswith(f"raise {ENTER} for 2s"), why
+    assert why.endswith(f"raise {ENTER} for 5s"), why
 
     # A trigger without the action dump makes no dump.
     assert d.ctl("event", "on", ENTER).code == 0
@@ -242,11 +243,10 @@ def test_offcpu_measures_no_sleep_that_began_before_the_switch(configured):
     assert d.ctl("event", "on", "offcpu").out == "flightrec:offcpu\n"
     time.sleep(1.5)
     dump = d.dump_by_control()
-    lines = [line for line in script_lines(dump) if line.event == "flightrec:offcpu"]
-    assert lines
-    for line in lines:
-        duration = int(re.search(r"duration=(\d+)", line.trace)[1])
-        assert time_ns(line) - duration >= begin, line
+    sleeps, _ = offcpu.samples_of(dump)
+    assert sleeps
+    for s in sleeps:
+        assert s.ns - offcpu.ms(s) * 10**6 >= begin, s
 
 
 def test_a_restart_forgets_the_switches(recorder, state_dir):
