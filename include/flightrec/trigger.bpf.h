@@ -25,6 +25,9 @@
  *   - If another program has a tracepoint that the kernel does not have, or if the kernel has the tracepoint
  *     of neither alternative, flightrecd refuses the object and names the tracepoint.
  *
+ * A program can also switch events that flightrecd records: flightrec_event_enable(), at the end of this
+ * header.
+ *
  * flightrecd makes each program of SEC("tracepoint/...") return 1, whatever the program itself returns. If
  * the program returned 0, the kernel would hide the event from all perf users of that tracepoint, and
  * flightrecd is one of them.

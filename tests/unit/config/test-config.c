@@ -417,6 +417,8 @@ static const struct {
 	{"Trigger a", "Comm", "a name of at most 15 characters", "15", {"0123456789abcdef"}},
 	{"Trigger a", "Pid", "a process id", "ps", {"0", "-1", "2147483648"}},
 	{"Trigger a", "Set", "an assignment", "limit=5", {"x", "=1"}},
+	{"Triggers", "SwitchLimit", "a duration", "30s", {"soon", "-1"}},
+	{"Trigger a", "Action", "an action", "raise NAME", {"x", "raise", "enable a for", "disable a to 9"}},
 };
 
 TEST(a_bad_value_is_refused)
