@@ -85,7 +85,7 @@ static void verb_test_trigger(void *daemon, struct fr_call *call, const cJSON *p
 	struct fr_daemon *m = daemon;
 	struct fr_diag d = {0};
 	const char *name = NULL;
-	uint64_t id;
+	uint64_t id = 0;
 	char by[64];
 	cJSON *reply;
 	int r;
