@@ -51,7 +51,7 @@ static void print_changed(const cJSON *reply)
 		if (cJSON_IsString(name))
 			puts(name->valuestring);
 	if (cJSON_GetArraySize(changed) == 0 && !ctl.no_legend)
-		puts("nothing has changed");
+		puts("no state has changed");
 }
 
 static int parse_rate(const char *text, uint64_t *ret)

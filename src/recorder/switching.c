@@ -178,12 +178,20 @@ static void set_end(const struct fr_switching *w, struct fr_switched *e, uint64_
 	e->until_ns = ns ? e->since_ns + FR_MIN(ns, UINT64_MAX - e->since_ns) : 0;
 }
 
+/* A request for the state that an event is in changes only the end. The entry still says who has switched
+   the event, and when, as the data does. */
+static void extend(struct fr_switched *entry, const struct fr_switched *e)
+{
+	entry->until_ns = e->until_ns;
+	entry->is_limit = e->is_limit;
+}
+
 /* Makes E, which is the wanted state of its event, the state. Returns 1; 0 if it was the state already; or a
    negative errno, with a message in D. */
 static int change(
 	struct fr_switching *w, struct fr_capture *capture, const struct fr_switched *e, struct fr_diag *d)
 {
-	const struct fr_switched *old = find(w, e->slot);
+	struct fr_switched *old = find(w, e->slot);
 	const uint64_t old_rate = old ? old->rate : 0;
 	bool changed = e->rate != old_rate;
 	int r = changed ? fr_capture_set_rate(capture, e->slot, e->rate, d) : 0;
@@ -194,7 +202,9 @@ static int change(
 		changed = true;
 		r = fr_capture_apply_switch(capture, e->slot, d);
 	}
-	if (r == 0 && settle(w, capture, e) < 0)
+	if (r == 0 && !changed && old)
+		extend(old, e);
+	else if (r == 0 && settle(w, capture, e) < 0)
 		r = fr_fail_errno(d, -ENOMEM, NULL, "cannot remember the switch");
 	return r < 0 ? r : changed;
 }

@@ -102,7 +102,13 @@ static int n_steps(const cJSON *meta)
 
 TEST(a_switch_has_an_end_and_leaves_a_step)
 {
+	const struct fr_switch_request other = {.event = "a",
+		.action = FR_SWITCH_OFF,
+		.for_ns = FR_NSEC_PER_SEC,
+		.by = "another test",
+		.cpu = -1};
 	const uint64_t before = fr_monotonic_ns();
+	uint64_t since, again;
 	cJSON *meta;
 
 	capture = open_capture("cpu-clock/freq=99,name=a/,task-clock/name=b/");
@@ -112,10 +118,16 @@ TEST(a_switch_has_an_end_and_leaves_a_step)
 	assert_true(entry("a")->is_off && entry("a")->is_limit);
 	assert_int_equal(entry("a")->until_ns - entry("a")->since_ns, LIMIT_NS);
 	assert_null(entry("b"));
-	/* The same once more changes nothing but the end. */
-	assert_int_equal(ask("a", FR_SWITCH_OFF, 0, FR_NSEC_PER_SEC), 1);
+	/* The same once more, by somebody else, changes nothing but the end. */
+	since = entry("a")->since_ns;
+	again = fr_monotonic_ns();
+	assert_int_equal(fr_switching_ask(&w, capture, &other, NULL, NULL), 1);
 	assert_int_equal(w.count, 1);
-	assert_int_equal(entry("a")->until_ns - entry("a")->since_ns, FR_NSEC_PER_SEC);
+	assert_int_equal(entry("a")->since_ns, since);
+	assert_string_equal(entry("a")->by, "a test");
+	assert_string_equal(entry("a")->why, "to try it");
+	assert_false(entry("a")->is_limit);
+	assert_in_range(entry("a")->until_ns, again + FR_NSEC_PER_SEC, fr_monotonic_ns() + FR_NSEC_PER_SEC);
 	assert_int_equal(ask("a", FR_SWITCH_ON, 0, 0), 1);
 	assert_null(entry("a"));
 	meta = steps(before, fr_monotonic_ns());
