@@ -427,13 +427,12 @@ static __always_inline int flightrec_trigger(const char *reason, __u64 value, __
 	return flightrec_trigger_for(&s, reason, 0, FLIGHTREC_UNIT, now, value, threshold);
 }
 
-/* Does the work of flightrec_event_enable_for(). If the event is in the wanted state, this is one load and
-   one branch. */
-static __always_inline int flightrec_switch(__u32 slot, __u32 is_off, __u64 for_ns)
+/* Changes the state of an event; it has effect when this function returns. If the event is in the wanted
+   state, this is one load and one branch. Returns the time, or 0 if the event was in this state. */
+static __always_inline __u64 flightrec_switch_state(__u32 slot, __u32 is_off)
 {
 	struct flightrec_switch *s = bpf_map_lookup_elem(&flightrec_switches, &slot);
-	struct flightrec_switch_record *r;
-	__u64 now, id;
+	__u64 now;
 
 	if (!s || s->is_off == is_off)
 		return 0;
@@ -444,9 +443,17 @@ static __always_inline int flightrec_switch(__u32 slot, __u32 is_off, __u64 for_
 	if (__sync_val_compare_and_swap(&s->is_off, !is_off, is_off) == is_off)
 		return 0;
 	__sync_fetch_and_add(&s->changes, 1);
-	r = bpf_ringbuf_reserve(&flightrec_events, sizeof(*r), 0);
+	return now;
+}
+
+/* Tells flightrecd about the switch at the time NOW. */
+static __always_inline void flightrec_report_switch(__u32 slot, __u32 is_off, __u64 for_ns, __u64 now)
+{
+	struct flightrec_switch_record *r = bpf_ringbuf_reserve(&flightrec_events, sizeof(*r), 0);
+	const __u64 id = bpf_get_current_pid_tgid();
+
 	if (!r)
-		return 1; /* flightrecd sees by `changes` that a record is missing */
+		return; /* flightrecd sees by `changes` that a record is missing */
 	__builtin_memset(r, 0, sizeof(*r));
 	r->abi = FLIGHTREC_SWITCH_ABI;
 	r->size = sizeof(*r);
@@ -454,14 +461,31 @@ static __always_inline int flightrec_switch(__u32 slot, __u32 is_off, __u64 for_
 	r->for_ns = for_ns;
 	r->slot = slot;
 	r->is_off = is_off;
-	id = bpf_get_current_pid_tgid();
 	r->pid = id >> 32;
 	r->tid = (__u32)id;
 	r->cpu = bpf_get_smp_processor_id();
 	bpf_get_current_comm(r->comm, sizeof(r->comm));
 	bpf_ringbuf_submit(r, 0);
+}
+
+/* Does the work of flightrec_event_enable_for(). */
+static __always_inline int flightrec_switch(__u32 slot, __u32 is_off, __u64 for_ns)
+{
+	const __u64 now = flightrec_switch_state(slot, is_off);
+
+	if (!now)
+		return 0;
+	flightrec_report_switch(slot, is_off, for_ns, now);
 	return 1;
 }
+
+/* The index of the event NAME in flightrec_switches. */
+#define flightrec_event_slot(name)                                                                           \
+	({                                                                                                   \
+		static const volatile struct flightrec_event_ref flightrec_ref SEC(                          \
+			".rodata.flightrec.events") = {name, 0, 0};                                          \
+		flightrec_ref.slot;                                                                          \
+	})
 
 /*
  * Switches the recording of the event NAME on or off, at once: the next occurrence on this CPU is recorded,
@@ -472,11 +496,7 @@ static __always_inline int flightrec_switch(__u32 slot, __u32 is_off, __u64 for_
  * the event was in this state already. Each switch is a sample flightrec:trigger in the dumps.
  */
 #define flightrec_event_enable_for(name, on, for_ns)                                                         \
-	({                                                                                                   \
-		static const volatile struct flightrec_event_ref flightrec_ref SEC(                          \
-			".rodata.flightrec.events") = {name, 0, 0};                                          \
-		flightrec_switch(flightrec_ref.slot, !(on), for_ns);                                         \
-	})
+	flightrec_switch(flightrec_event_slot(name), !(on), for_ns)
 #define flightrec_event_enable(name, on) flightrec_event_enable_for(name, on, 0)
 #define flightrec_event_disable(name) flightrec_event_enable_for(name, 0, 0)
 
