@@ -243,6 +243,29 @@ def test_a_trigger_raises_the_detail_and_then_dumps(configured):
     assert len(d.samples()) == 1
 
 
+def test_a_probe_raises_the_detail_and_then_dumps(configured, objects):
+    """As the test before, but a real probe in the kernel sees the first sign, and nobody asks for anything."""
+    d = configured(EVENTS.replace(ENTER, f"{ENTER}/enabled=no/") +
+                   f"[Trigger sign]\nProgram={objects}/getppid.bpf.o\nComm={COMM}\nThreshold=1\nCooldown=1h\n"
+                   f"Action=raise {ENTER} for 4s\nAction=dump\nPostTrigger=6s\n", *NO_LOSS)
+    if d.trigger("sign")["state"] == "failed":
+        pytest.skip(d.trigger("sign")["what"])
+    before = load("switch", "-n", 1, "-k", 10)
+    until("the raised detail", lambda: is_on(d))
+    did = load("switch", "-n", 1, "-k", 10)
+    until("the end of the detail", lambda: not is_on(d))
+    after = load("switch", "-n", 1, "-k", 10)
+    dump = d.until_dumped()
+    calls = [(line.tid, line.trace.split()[1]) for line in script_lines(dump)]
+    assert calls.count((did["pid"], str(did["on"]))) == calls.count((did["pid"], str(did["off"]))) == 10
+    assert after["pid"] not in [tid for tid, _ in calls]
+    on, off = switches(dump)
+    assert on["by"] == "trigger sign" and on["why"] == "getppid" and on["pid"] == before["pid"], on
+    assert off["by"] == "flightrecd" and off["why"] == "its time is over", off
+    assert off["monotonic_ns"] - on["monotonic_ns"] >= 4 * 10**9
+    assert meta(dump)["cause"]["trigger"] == "sign"
+
+
 def test_offcpu_measures_no_sleep_that_began_before_the_switch(configured):
     d = configured("[Recorder]\nEvents=offcpu/enabled=no,threshold=1ms/\nRingSize=16M\n")
     time.sleep(0.5)
