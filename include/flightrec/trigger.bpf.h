@@ -105,7 +105,7 @@ struct flightrec_switch_record {
 	__u64 for_ns;  /* after this time, the event comes back to its configuration; 0: SwitchLimit= */
 	__u32 slot;
 	__u32 is_off;
-	__u32 pid, tid; /* of the current task, in the initial pid namespace */
+	__u32 pid, tid; /* of the current task, in the pid namespace of flightrecd; 0: not visible there */
 	__u32 cpu;
 	__u32 reserved;
 	char comm[FLIGHTREC_COMM_SIZE];
@@ -450,7 +450,7 @@ static __always_inline __u64 flightrec_switch_state(__u32 slot, __u32 is_off)
 static __always_inline void flightrec_report_switch(__u32 slot, __u32 is_off, __u64 for_ns, __u64 now)
 {
 	struct flightrec_switch_record *r = bpf_ringbuf_reserve(&flightrec_events, sizeof(*r), 0);
-	const __u64 id = bpf_get_current_pid_tgid();
+	struct flightrec_subject s;
 
 	if (!r)
 		return; /* flightrecd sees by `changes` that a record is missing */
@@ -461,10 +461,12 @@ static __always_inline void flightrec_report_switch(__u32 slot, __u32 is_off, __
 	r->for_ns = for_ns;
 	r->slot = slot;
 	r->is_off = is_off;
-	r->pid = id >> 32;
-	r->tid = (__u32)id;
+	flightrec_current(&s);
+	flightrec_localize(&s);
+	r->pid = s.pid;
+	r->tid = s.tid;
 	r->cpu = bpf_get_smp_processor_id();
-	bpf_get_current_comm(r->comm, sizeof(r->comm));
+	__builtin_memcpy(r->comm, s.comm, sizeof(r->comm));
 	bpf_ringbuf_submit(r, 0);
 }
 

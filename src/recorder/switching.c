@@ -326,8 +326,10 @@ void fr_switching_saw(struct fr_switching *w, const struct fr_capture *capture,
 		return;
 	w->seen[r->slot].records++;
 	snprintf(e.by, sizeof(e.by), "the program of trigger %s", trigger);
-	if (r->comm[0])
+	if (r->comm[0] && r->tid)
 		snprintf(e.why, sizeof(e.why), "in %.15s[%d]", r->comm, (int)r->tid);
+	else if (r->comm[0])
+		snprintf(e.why, sizeof(e.why), "in %.15s", r->comm);
 	set_end(w, &e, r->for_ns);
 	/* Somebody can have switched the event again before the record came. */
 	if (fr_switches_is_off(w->switches, r->slot) == r->is_off)

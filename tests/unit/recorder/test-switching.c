@@ -274,17 +274,22 @@ TEST(a_reload_keeps_what_is_still_there)
 	assert_true(fr_switches_is_off(switches, slot_of("b")));
 }
 
-static void saw(const char *name, bool is_off, uint64_t time_ns)
+static void saw_by(const char *name, bool is_off, uint64_t time_ns, pid_t tid)
 {
 	const struct fr_switch_record r = {.time_ns = time_ns,
 		.slot = slot_of(name),
 		.is_off = is_off,
-		.pid = 5,
-		.tid = 6,
+		.pid = tid ? 5 : 0,
+		.tid = tid,
 		.cpu = 1,
 		.comm = "x"};
 
 	fr_switching_saw(&w, capture, &r, "t");
+}
+
+static void saw(const char *name, bool is_off, uint64_t time_ns)
+{
+	saw_by(name, is_off, time_ns, 6);
 }
 
 TEST(a_record_that_comes_late_does_not_change_the_state)
@@ -306,6 +311,10 @@ TEST(a_record_that_comes_late_does_not_change_the_state)
 	cJSON_Delete(meta);
 	saw("nonsense", true, t); /* there is no such slot */
 	assert_int_equal(w.count, 3);
+	saw_by("a", false, t, 0); /* a process of another pid namespace */
+	meta = steps(t, fr_monotonic_ns());
+	assert_string_equal(text_of(meta, 1, "why"), "in x");
+	cJSON_Delete(meta);
 }
 
 TEST(memory_is_bounded)

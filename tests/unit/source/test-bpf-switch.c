@@ -3,6 +3,7 @@
 /* Tests of BPF objects that switch events: they get the slots of the events, and report each switch. */
 
 #include "bpf_test.h"
+#include "base/pidns.h"
 #include "capture/switches.h"
 
 #include <linux/types.h>
@@ -49,6 +50,7 @@ static void init(struct heard *h)
 	h->env.find_switch = find_switch;
 	h->env.switched = on_switched;
 	h->env.switches_fd = fr_switches_fd(switches);
+	h->env.pidns = fr_own_pidns();
 	is_gone = false;
 	n_records = 0;
 }
@@ -109,6 +111,25 @@ TEST(each_switch_is_reported_once)
 	heard_disarm(&h);
 	call(off);
 	assert_false(is_off());
+	switches = fr_switches_free(switches);
+}
+
+/* Processes outside of the pid namespace of flightrecd have no number there, and not that of another process.
+ */
+TEST(a_process_without_a_number)
+{
+	static const long off[] = {SYS_getppid, -1};
+	_cleanup_heard_ struct heard h = {0};
+
+	init(&h);
+	h.env.pidns = 1; /* no namespace has this inode */
+	heard_arm(&h);
+	call(off);
+	HEARD_UNTIL(&h, n_records == 1);
+	assert_int_equal(records[0].pid, 0);
+	assert_int_equal(records[0].tid, 0);
+	assert_string_equal(records[0].comm, unique);
+	heard_disarm(&h);
 	switches = fr_switches_free(switches);
 }
 
