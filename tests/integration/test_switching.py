@@ -175,6 +175,30 @@ def test_flightrecctl_switches(configured, terms):
     assert f"event {ENTER}: off, by pid" in d.log()
 
 
+def test_stacks_that_a_program_unwinds(configured, objects):
+    """A program of a trigger, and flightrecctl, switch an event whose samples another BPF program makes."""
+    # The program of the tests knows only one name.
+    d = with_program(configured, text=f"[Recorder]\nEvents=cpu-clock/freq=499,call-graph=unwind,name={ENTER}/\nRingSize=16M\n")
+
+    def samples():
+        time.sleep(1.2)  # the recorder looks at the rings at least once a second
+        before = event_samples(d)
+        load("burn", "-u", 1)
+        time.sleep(1.2)
+        return event_samples(d) - before
+
+    assert samples() > 0
+    must(program(COMM), "-o", "off")
+    assert samples() == 0 and not is_on(d)
+    must(program(COMM), "-o", "on")
+    assert samples() > 0 and is_on(d)
+    assert d.ctl("event", "off", ENTER).code == 0
+    assert samples() == 0
+    assert d.ctl("event", "on", ENTER).code == 0
+    assert samples() > 0
+    assert [s["enabled"] for s in switches(d.dump_by_control())] == [False, True] * 2
+
+
 def event_samples(d):
     return d.event_status(ENTER)["samples"]
 
