@@ -23,7 +23,7 @@ struct model {
 	uint64_t next_sideband;
 	uint64_t tail; /* the number of the next side-band record that is evicted */
 	uint64_t random;
-	unsigned kills, resizes, moves;
+	unsigned kills, resizes, moves, drops;
 };
 
 /* Checks that the rings evict side-band in order, once, and only from the ring that has it. */
@@ -86,7 +86,7 @@ static void append(struct model *m)
 		m->next[i] += n;
 	}
 	if (test_random(&m->random) % 3 == 0) {
-		const unsigned n = (unsigned)test_between(&m->random, 1, 5);
+		const unsigned n = (unsigned)test_between(&m->random, 1, 50);
 
 		assert_int_equal(
 			test_append_sideband(fr_rings_sideband(&m->rings), m->next_sideband, n, 128, true),
@@ -98,11 +98,11 @@ static void append(struct model *m)
 
 static void resize(struct model *m)
 {
-	const unsigned i = (unsigned)(test_random(&m->random) % m->rings.n);
+	const unsigned i = (unsigned)(test_random(&m->random) % (m->rings.n + (m->rings.sideband != NULL)));
+	struct fr_history **ring = i < m->rings.n ? &m->rings.ring[i] : &m->rings.sideband;
 	struct fr_history_adopted what;
 
-	assert_int_equal(
-		test_resize(&m->rings.ring[i], test_between(&m->random, 1 << 20, 4 << 20), &what, NULL), 0);
+	assert_int_equal(test_resize(ring, test_between(&m->random, 1 << 20, 4 << 20), &what, NULL), 0);
 	m->resizes++;
 }
 
@@ -113,6 +113,19 @@ static void adopt(struct fr_history **h, const struct fr_history_config *config)
 
 	fr_history_free(*h);
 	assert_int_equal(fr_history_adopt(config, fd, h, &what, NULL), 0);
+}
+
+/* What a reload does that drops the section of a ring. */
+static void drop_ring(struct model *m)
+{
+	const unsigned i = 1 + (unsigned)(test_random(&m->random) % (m->rings.n - 1));
+
+	fr_rings_count_dropped(&m->rings, m->rings.ring[i]);
+	fr_history_free(m->rings.ring[i]);
+	m->rings.n--;
+	memmove(&m->rings.ring[i], &m->rings.ring[i + 1], (m->rings.n - i) * sizeof(m->rings.ring[i]));
+	memmove(&m->next[i], &m->next[i + 1], (m->rings.n - i) * sizeof(m->next[i]));
+	m->drops++;
 }
 
 /* A kill, and the next process adopts all rings. */
@@ -127,7 +140,7 @@ static void kill_all(struct model *m)
 	if (m->rings.sideband)
 		adopt(&m->rings.sideband,
 			&(struct fr_history_config){
-				.size_bytes = 4 << 20, .level = 1, .evicted = on_evicted, .ctx = m});
+				.keep_size = true, .level = 1, .evicted = on_evicted, .ctx = m});
 	m->kills++;
 }
 
@@ -172,12 +185,15 @@ static void run(uint64_t random)
 				add_sideband_ring(&m);
 			add_ring(&m);
 		}
+		if (m.rings.n > 1 && test_random(&m.random) % 400 == 0)
+			drop_ring(&m);
 		if (step % 50 == 0)
 			check(&m);
 	}
 	check(&m);
-	print_message("%u rings, %u kills, %u resizes; side-band from %" PRIu64 " to %" PRIu64 "\n",
-		m.rings.n, m.kills, m.resizes, m.tail, m.next_sideband);
+	print_message("%u rings, %u dropped, %u kills, %u resizes; side-band from %" PRIu64 " to %" PRIu64
+		      "\n",
+		m.rings.n, m.drops, m.kills, m.resizes, m.tail, m.next_sideband);
 	for (unsigned i = 0; i < m.rings.n; i++)
 		fr_history_free(m.rings.ring[i]);
 	fr_history_free(m.rings.sideband);
