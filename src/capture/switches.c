@@ -2,7 +2,6 @@
 #include "capture/switches.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/clock.h"
 #include "base/lock.h"
 #include "bpf/capture.h"
 
