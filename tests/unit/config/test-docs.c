@@ -130,7 +130,9 @@ static void expect_key(const struct fr_config_key *key, const char *section, cha
 	if (key->default_value)
 		assert_string_equal(value, key->default_value);
 	fr_config_init(&c);
-	assert_int_equal(fr_config_add_event(&c, 0, "x", "t", NULL), 0); /* Filter= needs an event */
+	assert_int_equal(fr_config_set(&c, !strcmp(section, "Ring r") ? section : "Recorder", "Events", "x",
+				 "t", NULL),
+		0); /* Filter= needs an event */
 	if (fr_config_set(&c, section, line, value, "t", &d) < 0)
 		fail_msg("%s", d.what);
 }
