@@ -3,6 +3,7 @@
 the same load: one has only the ring `cpu`, and the other also has the ring `sched`."""
 import statistics
 import subprocess
+import time
 
 import harness
 import measure
@@ -10,23 +11,25 @@ from measure import Flightrec
 
 HZ = "3999"
 SECONDS = 15
-CPU = ("--ring", "cpu:8M", "-e", "cpu-clock", "-F", HZ, "--call-graph=fp")
+RING_BYTES = 8 << 20
+CPU = ("--ring", f"cpu:{RING_BYTES}", "-e", "cpu-clock", "-F", HZ, "--call-graph=fp")
 SCHED = ("--ring", "sched:32M", "-e", "sched:sched_switch")
 
 
-def span(recorder):
-    """Returns for how many seconds the ring `cpu` has room. (A dump ends the open chunk, so that it counts, too.)"""
+def used(recorder):
+    """Returns the bytes in the ring `cpu`. (A dump ends the open chunk, so that it counts, too.)"""
     recorder.daemon.dump_by_control("--last", "1s")
-    ring = recorder.daemon.status()["rings"]["cpu"]
-    return ring["span_s"] * ring["size"] / ring["used"]
+    return recorder.daemon.status()["rings"]["cpu"]["used"]
 
 
 def turn(work, args):
     with measure.recording(Flightrec, work, args, *CPU) as alone, measure.recording(Flightrec, work, args, *CPU, *SCHED) as beside:
         burn = measure.start(harness.program("frtest-burn"), "-t", 600, "-c", 0, stdout=subprocess.DEVNULL)
+        before, begin = (used(alone), used(beside)), time.monotonic()
         did = harness.load("pingpong", "-t", SECONDS, "-c", harness.last_cpu())
+        after, seconds = (used(alone), used(beside)), time.monotonic() - begin
         harness.end(burn)
-        spans = span(alone), span(beside)
+        spans = [RING_BYTES / (b - a) * seconds for a, b in zip(before, after)]  # for how long the ring has room
         sched, lost = beside.daemon.status()["rings"]["sched"], sum(beside.daemon.lost().values())
         alone.stop()
         beside.stop()
