@@ -18,6 +18,7 @@ from pathlib import Path
 
 import measure  # imported first, because it adds the folder of harness.py to sys.path
 import disk
+import opening
 import rings
 import stacks
 import storm
@@ -120,7 +121,7 @@ TARGETS = [  # what is measured, limit, whether the limit is an upper limit, fun
 
 def verdicts(result):
     out = []
-    more = tracepoints.TARGETS + triggers.TARGETS + stacks.TARGETS + switches.TARGETS + rings.TARGETS + (disk.TARGETS if "disk" in result else [])
+    more = tracepoints.TARGETS + triggers.TARGETS + stacks.TARGETS + switches.TARGETS + rings.TARGETS + opening.TARGETS + (disk.TARGETS if "disk" in result else [])
     for what, limit, upper, get in TARGETS + more:
         value = get(result)
         good = value is not None and (value <= limit if upper else value >= limit)
@@ -150,6 +151,7 @@ def report(result):
     triggers.report(result)
     switches.report(result["switches"])
     rings.report(result["rings"])
+    opening.report(result["opening"])
     print()
     stacks.report(result)
     print()
@@ -197,6 +199,8 @@ def main():
         result["switches"] = switches.bench(work, args)
         say("two rings, one of them with a flood of switches")
         result["rings"] = rings.bench(work, args)
+        say("many tracepoints: open and close")
+        result["opening"] = opening.bench(work, args)
         say("user stacks of ordinary programs")
         result["stacks"] = stacks.bench(work, args)
         say("merge against cat")
