@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "handover/bpf_store.h"
+#include "handover/fd_store.h"
 #include "base/cleanup.h"
 
 #include <errno.h>
@@ -128,7 +129,7 @@ static void remove_kind(unsigned number, enum fr_bpf_fd kind)
 	char name[NAME_MAX_BYTES];
 
 	make_name(name, number, kind);
-	(void)sd_notifyf(0, "FDSTOREREMOVE=1\nFDNAME=%s", name);
+	fr_fd_store_remove(name);
 }
 
 /* FDPOLL=0: systemd polls a stored descriptor, and drops it on EPOLLERR, which is what the kernel returns for
