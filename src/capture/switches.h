@@ -45,7 +45,7 @@ bool fr_switches_set(struct fr_switches *s, uint32_t slot, bool is_off);
 /* Returns how often programs have switched SLOT. */
 uint32_t fr_switches_changes(const struct fr_switches *s, uint32_t slot);
 
-/* What a person or a trigger can ask for. */
+/* A person or a trigger can ask for these actions. */
 enum fr_switch_action {
 	FR_SWITCH_ON,
 	FR_SWITCH_OFF,

@@ -203,6 +203,16 @@ int fr_memory_check_ring(
 		fr_size_format(by_group ? m->limit : m->total, limit), by_group ? m->group : "this machine");
 }
 
+int fr_memory_check_ring_here(
+	uint64_t later, uint64_t now, uint64_t bytes, const char *origin, struct fr_diag *d)
+{
+	struct fr_memory memory;
+
+	fr_memory_read("", &memory);
+	memory.later = later;
+	return fr_memory_check_ring(&memory, now, bytes, origin, d);
+}
+
 /* The rest of this file computes the value of KernelBuffer=auto. */
 
 #define BUFFER_MAX (16 * MIB)

@@ -36,6 +36,11 @@ uint64_t fr_memory_largest_ring(const struct fr_memory *m, uint64_t now);
 int fr_memory_check_ring(
 	const struct fr_memory *m, uint64_t now, uint64_t bytes, const char *origin, struct fr_diag *d);
 
+/* Does the same for the memory of this machine and of the control group of this process. LATER is
+   fr_memory.later. */
+int fr_memory_check_ring_here(
+	uint64_t later, uint64_t now, uint64_t bytes, const char *origin, struct fr_diag *d);
+
 /* Returns the value of KernelBuffer=auto in bytes: the size of the kernel ring of each of N_CPUS CPUs. TOTAL
    is the memory of the machine in bytes, or 0 if it is unknown. LOCKED_MAX is the number of bytes that this
    process may lock for all CPUs together, or 0 if there is no limit. */

@@ -89,7 +89,7 @@ struct fr_dump_result {
 	uint64_t bytes;
 	uint64_t samples, sideband; /* numbers of records, without trigger samples */
 	uint64_t from_ns, to_ns;    /* times of the first and the last sample; 0: no samples */
-	/* Of each ring: its number of samples, and the times of the first and the last one. */
+	/* Each ring has a part: its number of samples, and the times of its first and its last sample. */
 	struct fr_dump_part {
 		uint64_t samples, from_ns, to_ns;
 	} parts[FR_RINGS_MAX];

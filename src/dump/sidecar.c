@@ -25,7 +25,7 @@ static bool add_window(cJSON *meta, const struct fr_dump_params *p, const struct
 	       cJSON_AddNumberToObject(o, "seconds", (double)(to - from) / (double)FR_NSEC_PER_SEC);
 }
 
-/* Of each ring: its window, which can be shorter than that of the dump. */
+/* Adds the window of each ring. It can be shorter than the window of the dump. */
 static bool add_rings(cJSON *meta, const struct fr_dump_params *p, const struct fr_dump_result *r)
 {
 	cJSON *rings = p->rings ? cJSON_AddObjectToObject(meta, "rings") : NULL;

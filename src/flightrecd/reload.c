@@ -93,7 +93,7 @@ static void change_ring(struct fr_daemon *m, struct reload *x)
 
 	if (fresh->ring_bytes == m->config->ring_bytes)
 		return;
-	if (fr_daemon_resize(m, fresh, &adopted) < 0) {
+	if (fr_daemon_resize(m, 0, fresh->ring_bytes, fresh->ring_origin, &adopted, &m->ring_kept) < 0) {
 		fr_json_add_line(x->waiting, "RingSize= stays at %s: %s%s%s",
 			fr_size_format(fr_history_size(m->rings.ring[0]), size), m->ring_kept.what,
 			m->ring_kept.hint[0] ? "; " : "", m->ring_kept.hint);
@@ -129,8 +129,8 @@ static void change_rings(struct fr_daemon *m, struct reload *x)
 		if (fr_history_size(m->rings.ring[i + 1]) == fr_history_whole_pages(fresh->size_bytes))
 			continue;
 		fr_size_format(fresh->size_bytes, size);
-		if (fr_daemon_resize_ring(
-			    m, (unsigned)i + 1, fresh->size_bytes, fresh->origin, &adopted, &d) < 0) {
+		if (fr_daemon_resize(m, (unsigned)i + 1, fresh->size_bytes, fresh->origin, &adopted, &d) <
+			0) {
 			fr_json_add_line(x->waiting, "the ring %s does not get %s: %s%s%s", now->name, size,
 				d.what, d.hint[0] ? "; " : "", d.hint);
 			continue;
@@ -155,7 +155,7 @@ static void change_sideband_ring(struct fr_daemon *m, const struct reload *x)
 	if (fr_history_size(m->rings.sideband) == fr_history_whole_pages(bytes))
 		return;
 	fr_size_format(bytes, size);
-	if (fr_daemon_resize_ring(m, m->rings.n, bytes, "SidebandRing=", &adopted, &d) < 0)
+	if (fr_daemon_resize(m, m->rings.n, bytes, "SidebandRing=", &adopted, &d) < 0)
 		fr_json_add_line(x->waiting, "the ring of the side-band does not get %s: %s%s%s", size,
 			d.what, d.hint[0] ? "; " : "", d.hint);
 	else

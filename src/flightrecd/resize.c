@@ -82,38 +82,20 @@ static int resize(
 	return r;
 }
 
-int fr_daemon_resize(struct fr_daemon *m, const struct fr_config *config, struct fr_history_adopted *ret)
-{
-	struct fr_memory memory;
-	int r;
-
-	m->ring_kept = (struct fr_diag){0};
-	fr_memory_read("", &memory);
-	r = fr_memory_check_ring(&memory, fr_history_size(m->rings.ring[0]), config->ring_bytes,
-		config->ring_origin, &m->ring_kept);
-	if (r == 0)
-		r = resize(m, 0, config->ring_bytes, ret, &m->ring_kept);
-	if (r < 0) {
-		if (!m->ring_kept.code)
-			fr_fail_errno(&m->ring_kept, r, NULL, "the ring cannot change its size");
-		return r;
-	}
-	m->handover.ring_number += !ret->in_place;
-	fr_daemon_store(m);
-	return 0;
-}
-
-int fr_daemon_resize_ring(struct fr_daemon *m, unsigned ring, uint64_t bytes, const char *origin,
+int fr_daemon_resize(struct fr_daemon *m, unsigned ring, uint64_t bytes, const char *origin,
 	struct fr_history_adopted *ret, struct fr_diag *d)
 {
-	struct fr_memory memory;
 	int r;
 
-	fr_memory_read("", &memory);
-	r = fr_memory_check_ring(&memory, fr_history_size(*ring_at(m, ring)), bytes, origin, d);
+	*d = (struct fr_diag){0};
+	r = fr_memory_check_ring_here(0, fr_history_size(*ring_at(m, ring)), bytes, origin, d);
 	if (r < 0)
 		return r;
 	r = resize(m, ring, bytes, ret, d);
+	if (r < 0 && !d->code)
+		fr_fail_errno(d, r, NULL, "the ring cannot change its size");
+	if (r == 0 && ring == 0)
+		m->handover.ring_number += !ret->in_place;
 	fr_daemon_store(m); /* also after an error: the store can have a new ring that nobody uses */
 	return r;
 }
@@ -129,8 +111,7 @@ static int fit(struct fr_daemon *m, unsigned ring, uint64_t bytes, const char *o
 		return 0;
 	/* -EBUSY: try again, because the first scan of /proc can still be running. */
 	for (unsigned i = 0; i < FIT_TRIES && r == -EBUSY; i++)
-		r = ring ? fr_daemon_resize_ring(m, ring, bytes, origin, &adopted, d)
-			 : fr_daemon_resize(m, m->config, &adopted);
+		r = fr_daemon_resize(m, ring, bytes, origin, &adopted, d);
 	if (r == 0)
 		fr_log(LOG_INFO, "the adopted ring %s of %s has another size now%s", name_of(m, ring),
 			fr_size_format(now_bytes, size),
@@ -159,7 +140,7 @@ void fr_daemon_fit_rings(struct fr_daemon *m)
 	struct fr_diag d = {0};
 	char size[FR_UNIT_SIZE];
 
-	if (!m->memory && fit(m, 0, m->config->ring_bytes, NULL, NULL) < 0) {
+	if (!m->memory && fit(m, 0, m->config->ring_bytes, m->config->ring_origin, &m->ring_kept) < 0) {
 		m->config->ring_bytes = fr_history_size(m->rings.ring[0]);
 		fr_log(LOG_WARNING, "RingSize= stays at %s: %s%s%s",
 			fr_size_format(m->config->ring_bytes, size), m->ring_kept.what,

@@ -144,12 +144,9 @@ static int prepare(struct fr_daemon *m, struct fr_crashmem *memory, fr_progress 
 /* A file on tmpfs that does not exist yet takes memory of the machine, as a memfd does. */
 static int check_memory(const struct fr_config *c, struct fr_diag *d)
 {
-	struct fr_memory memory;
-
 	if (access(c->ring_memory, F_OK) == 0)
 		return 0;
-	fr_memory_read("", &memory);
-	return fr_memory_check_ring(&memory, 0, c->ring_bytes, c->ring_origin, d);
+	return fr_memory_check_ring_here(0, 0, c->ring_bytes, c->ring_origin, d);
 }
 
 static void store_symbols(struct fr_daemon *m)

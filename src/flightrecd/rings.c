@@ -62,12 +62,10 @@ static int adopt_ring(const struct fr_history_config *config, int fd, int next_f
 int fr_daemon_check_ring_memory(
 	const struct fr_daemon *m, uint64_t bytes, const char *origin, struct fr_diag *d)
 {
-	struct fr_memory memory;
-
-	fr_memory_read("", &memory);
 	/* At a start, the tables of the unwinder come later. */
-	memory.later = !m->recorder && atomic_load(&m->unwinder) ? m->config->unwind_memory_bytes : 0;
-	return fr_memory_check_ring(&memory, 0, bytes, origin, d);
+	const bool comes = !m->recorder && atomic_load(&m->unwinder);
+
+	return fr_memory_check_ring_here(comes ? m->config->unwind_memory_bytes : 0, 0, bytes, origin, d);
 }
 
 int fr_daemon_open_ring(struct fr_daemon *m, const char *name, const struct fr_history_config *config,

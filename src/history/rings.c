@@ -249,17 +249,16 @@ void fr_snapshots_size(const struct fr_snapshots *s, uint64_t *ret_frames, uint6
 	}
 }
 
-/* Returns the number of samples in the frames of S that are older than LOW_WATERMARK_NS as a whole. */
+/* Returns the number of samples in the frames of S, a retained snapshot, that are older than LOW_WATERMARK_NS
+   as a whole. */
 static uint64_t count_older(struct fr_snapshot *s, uint64_t low_watermark_ns)
 {
 	uint64_t samples = 0;
 	struct fr_frame f;
 
-	fr_snapshot_keep_pinned(s, true);
 	while (fr_snapshot_next(s, &f) > 0 && f.last_ns < low_watermark_ns)
 		samples += f.n_samples;
 	fr_snapshot_rewind(s);
-	fr_snapshot_keep_pinned(s, false);
 	return samples;
 }
 
