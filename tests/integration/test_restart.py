@@ -740,15 +740,19 @@ def test_a_kill_in_the_take_over(instance, service_manager, state_dir, tmp_path)
 
 
 def test_sleeps_over_a_restart(instance, service_manager):
-    """The event offcpu records a task that began to wait before a kill, and runs again when the next instance records."""
+    """The event offcpu records tasks that began to wait before a kill, and run again when the next instance records."""
     d = instance("-e", "offcpu/threshold=10ms/", "-M", "32M")
     time.sleep(0.3)
-    sleeping = subprocess.Popen(["sleep", "3"])
+    sleeping = [subprocess.Popen(["sleep", "3"]) for _ in range(5)]
     time.sleep(0.3)
     d.kill()
     d = instance("-e", "offcpu/threshold=10ms/", "-M", "32M")
     assert d.status()["adopted"]["continued"] == "all", d.log()
-    sleeping.wait()
+    for process in sleeping:
+        process.wait()
     time.sleep(0.3)
-    mine = [x for x in script_lines(d.dump_by_control()) if x.pid == sleeping.pid and "offcpu" in x.event]
-    assert [x for x in mine if re.search(r"duration=(2999|3\d\d\d)\.", x.trace)], mine
+    pids = {process.pid for process in sleeping}
+    mine = [x for x in script_lines(d.dump_by_control()) if x.pid in pids and "offcpu" in x.event]
+    # A host can hide a switch from the programs.
+    long = {x.pid for x in mine if re.search(r"duration=(2999|3\d\d\d)\.", x.trace)}
+    assert len(long) >= 3, mine
