@@ -97,8 +97,11 @@ static void on_act(void *ctx, const struct fr_trigger_config *config, const stru
 	for (char *line = config->actions; line;
 		line = argz_next(config->actions, config->actions_len, line)) {
 		struct fr_trigger_action a;
-		struct fr_switch_request q = {
-			.by = by, .why = cause->reason, .pid = cause->pid, .cpu = cause->cpu};
+		struct fr_switch_request q = {.by = by,
+			.why = cause->reason,
+			.pid = cause->pid,
+			.cpu = cause->cpu,
+			.only_extends = true};
 		struct fr_diag d = {0};
 
 		if (fr_trigger_action_parse(line, &a) < 0 || a.is_dump)

@@ -209,6 +209,28 @@ static int change(
 	return r < 0 ? r : changed;
 }
 
+/* Returns RATE or OLD, whichever records more: the larger frequency, or the smaller period. An OLD of 0 is
+   the configured rate. */
+static uint64_t raised_rate(const struct fr_capture *capture, uint32_t slot, uint64_t rate, uint64_t old)
+{
+	bool is_frequency = false;
+	const uint64_t configured = fr_capture_rate(capture, slot, &is_frequency),
+		       now = old ? old : configured;
+
+	if (!rate || configured <= 1 || (is_frequency ? rate <= now : rate >= now))
+		return old;
+	return rate;
+}
+
+/* Sets the end of E to that of OLD, if it is later. */
+static void keep_later_end(struct fr_switched *e, const struct fr_switched *old)
+{
+	if (!old->until_ns || (e->until_ns && e->until_ns < old->until_ns)) {
+		e->until_ns = old->until_ns;
+		e->is_limit = old->is_limit;
+	}
+}
+
 static struct fr_switched wanted(const struct fr_switching *w, const struct fr_capture *capture,
 	uint32_t slot, const struct fr_switch_request *q)
 {
@@ -217,7 +239,6 @@ static struct fr_switched wanted(const struct fr_switching *w, const struct fr_c
 		.is_off = fr_switches_is_off(w->switches, slot),
 		.rate = old ? old->rate : 0,
 		.since_ns = fr_monotonic_ns()};
-	bool is_frequency;
 
 	snprintf(e.by, sizeof(e.by), "%s", q->by);
 	snprintf(e.why, sizeof(e.why), "%s", q->why ? q->why : "");
@@ -231,8 +252,7 @@ static struct fr_switched wanted(const struct fr_switching *w, const struct fr_c
 		break;
 	case FR_SWITCH_RAISE:
 		e.is_off = false;
-		if (q->rate && fr_capture_rate(capture, slot, &is_frequency) > 1)
-			e.rate = q->rate;
+		e.rate = raised_rate(capture, slot, q->rate, e.rate);
 		break;
 	case FR_SWITCH_RATE:
 		e.rate = q->rate;
@@ -245,6 +265,8 @@ static struct fr_switched wanted(const struct fr_switching *w, const struct fr_c
 	default:
 		e.is_off = false;
 	}
+	if (q->only_extends && old && old->is_off == e.is_off)
+		keep_later_end(&e, old);
 	return e;
 }
 

@@ -61,6 +61,7 @@ struct fr_switch_request {
 	enum fr_switch_action action;
 	uint64_t rate;	      /* for FR_SWITCH_RATE, and, if it is not 0, for FR_SWITCH_RAISE */
 	uint64_t for_ns;      /* 0: until the limit */
+	bool only_extends;    /* an event that is already switched so, off or on, keeps a later end */
 	const char *by, *why; /* why: NULL or "" if it is not known */
 	pid_t pid;	      /* who asks, or whom the anomaly is about; 0: not known */
 	int cpu;	      /* -1: not known */

@@ -172,6 +172,52 @@ TEST(the_end_brings_the_configuration_back)
 	cJSON_Delete(meta);
 }
 
+TEST(a_trigger_does_not_shorten_what_a_person_asked_for)
+{
+	struct fr_switch_request q = {
+		.event = "*", .action = FR_SWITCH_RAISE, .by = "a trigger", .cpu = -1, .only_extends = true};
+	uint64_t until;
+
+	capture = open_capture("cpu-clock/freq=99,name=a/,task-clock/period=10000000,name=b/");
+	assert_int_equal(ask("a", FR_SWITCH_RATE, 500, 60 * FR_NSEC_PER_SEC), 1);
+	assert_int_equal(ask("b", FR_SWITCH_RATE, 5000000, 60 * FR_NSEC_PER_SEC), 1);
+	until = entry("a")->until_ns;
+	q.for_ns = FR_NSEC_PER_SEC;
+	q.rate = 300;
+	q.event = "a";
+	assert_int_equal(fr_switching_ask(&w, capture, &q, NULL, NULL), 1);
+	q.rate = 9000000;
+	q.event = "b";
+	assert_int_equal(fr_switching_ask(&w, capture, &q, NULL, NULL), 1);
+	assert_int_equal(entry("a")->rate, 500);
+	assert_int_equal(entry("a")->until_ns, until);
+	assert_int_equal(entry("b")->rate, 5000000);
+	assert_string_equal(entry("a")->by, "a test");
+	assert_int_equal(w.count, 2);
+	/* A higher rate stays for the longer time, too. */
+	q.event = "a";
+	q.rate = 600;
+	assert_int_equal(fr_switching_ask(&w, capture, &q, NULL, NULL), 1);
+	assert_int_equal(entry("a")->rate, 600);
+	assert_int_equal(entry("a")->until_ns, until);
+	/* It makes the time longer, and the rate higher. */
+	q.event = "a";
+	q.rate = 0;
+	q.for_ns = 100 * FR_NSEC_PER_SEC;
+	assert_int_equal(fr_switching_ask(&w, capture, &q, NULL, NULL), 1);
+	assert_true(entry("a")->until_ns > until);
+	q.rate = 800;
+	assert_int_equal(fr_switching_ask(&w, capture, &q, NULL, NULL), 1);
+	assert_int_equal(entry("a")->rate, 800);
+	q.event = "b";
+	q.rate = 2000000;
+	assert_int_equal(fr_switching_ask(&w, capture, &q, NULL, NULL), 1);
+	assert_int_equal(entry("b")->rate, 2000000);
+	/* A person can make it shorter. */
+	assert_int_equal(ask("a", FR_SWITCH_RATE, 800, FR_NSEC_PER_SEC), 1);
+	assert_true(entry("a")->until_ns < until);
+}
+
 TEST(what_is_switched_when_a_window_begins_is_in_the_dump)
 {
 	uint64_t begin;
