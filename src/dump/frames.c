@@ -5,22 +5,23 @@
  *   - the samples in the window of the dump;
  *   - the side-band up to the end of the window. Side-band from before the window is needed, too: it names
  *     the processes of the samples.
- * If a compressed dump gets all records of a section, it gets a copy of the compressed section. Otherwise the
- * section is decompressed and filtered, and is compressed again if the dump is compressed. Side-band is
- * always decompressed: see write_section().
+ * If a compressed dump gets all records of a section, and the section has the encoding of a dump (ordinary
+ * records), it gets a copy of the compressed section. Otherwise the section is decompressed and filtered, and
+ * is compressed again if the dump is compressed. Side-band is always decompressed: see write_section().
  */
 
 #include "dump/frames.h"
 #include "base/cleanup.h"
 
 #include <errno.h>
-#include <zstd.h>
 
 enum coverage { NONE, PARTIAL, WHOLE };
 
 struct section {
+	enum fr_encoding encoding;
 	const void *zstd;
 	size_t len;
+	size_t dump_len; /* about the length in a compressed dump */
 	uint32_t raw, records;
 	uint64_t first_ns, last_ns;
 	uint64_t from_ns, to_ns; /* the dump gets the records from from_ns to to_ns */
@@ -33,15 +34,37 @@ static struct section samples_section(const struct fr_frame *f, const struct fr_
 {
 	if (p->rings && f->n_samples)
 		from_ns = FR_MAX(from_ns, p->rings[ring].from_ns);
-	return (struct section){f->samples, f->samples_len, f->samples_raw, f->n_samples, f->first_ns,
-		f->last_ns, FR_MAX(p->from_ns, from_ns), FR_MIN(p->to_ns, to_ns), true, ring};
+	return (struct section){
+		.encoding = f->samples_encoding,
+		.zstd = f->samples,
+		.len = f->samples_len,
+		.dump_len = f->samples_dump_len,
+		.raw = f->samples_raw,
+		.records = f->n_samples,
+		.first_ns = f->first_ns,
+		.last_ns = f->last_ns,
+		.from_ns = FR_MAX(p->from_ns, from_ns),
+		.to_ns = FR_MIN(p->to_ns, to_ns),
+		.samples = true,
+		.ring = ring,
+	};
 }
 
 static struct section sideband_section(
 	const struct fr_frame *f, const struct fr_dump_params *p, uint64_t from_ns, uint64_t to_ns)
 {
-	return (struct section){f->sideband, f->sideband_len, f->sideband_raw, f->n_sideband,
-		f->sideband_first_ns, f->sideband_last_ns, from_ns, FR_MIN(p->to_ns, to_ns), false, 0};
+	return (struct section){
+		.encoding = FR_ENCODING_RECORDS,
+		.zstd = f->sideband,
+		.len = f->sideband_len,
+		.dump_len = f->sideband_len,
+		.raw = f->sideband_raw,
+		.records = f->n_sideband,
+		.first_ns = f->sideband_first_ns,
+		.last_ns = f->sideband_last_ns,
+		.from_ns = from_ns,
+		.to_ns = FR_MIN(p->to_ns, to_ns),
+	};
 }
 
 static enum coverage coverage_of(const struct section *s)
@@ -58,7 +81,7 @@ static void plan_section(
 		return;
 	if (s->records)
 		plan->oldest_ns = FR_MIN(plan->oldest_ns, FR_MAX(s->first_ns, s->from_ns));
-	plan->bytes += params->compress ? s->len : s->raw;
+	plan->bytes += params->compress ? s->dump_len : s->raw;
 }
 
 void fr_frames_plan(
@@ -93,11 +116,11 @@ int fr_frames_init(struct fr_frames *f, const struct fr_dump_params *params, str
 		.jit = jit,
 		.trigger_samples = trigger_samples,
 		.result = result};
-	f->packed_cap = ZSTD_compressBound(params->section_max);
+	f->packed_cap = fr_codec_bound(params->section_max);
 	f->raw = malloc(params->section_max);
 	f->packed = malloc(f->packed_cap);
-	f->pack = ZSTD_createCCtx();
-	if (!f->raw || !f->packed || !f->pack || fr_unpack_new(&f->unpack) < 0) {
+	if (!f->raw || !f->packed || fr_unpack_new(&f->unpack) < 0 ||
+		fr_codec_new(params->level, params->section_max, &f->codec) < 0) {
 		fr_frames_deinit(f);
 		return -ENOMEM;
 	}
@@ -106,7 +129,7 @@ int fr_frames_init(struct fr_frames *f, const struct fr_dump_params *params, str
 
 void fr_frames_deinit(struct fr_frames *f)
 {
-	ZSTD_freeCCtx(f->pack);
+	fr_codec_free(f->codec);
 	fr_unpack_free(f->unpack);
 	free(f->raw);
 	free(f->packed);
@@ -148,14 +171,14 @@ static int write_compressed(struct fr_frames *f, const void *zstd, size_t len, s
    uncompressed. */
 static int write_raw(struct fr_frames *f, size_t len)
 {
-	size_t n;
+	ssize_t n;
 
 	if (!f->params->compress)
 		return fr_file_write_records(f->out, f->raw, len);
-	n = ZSTD_compressCCtx(f->pack, f->packed, f->packed_cap, f->raw, len, f->params->level);
-	if (ZSTD_isError(n))
+	n = fr_codec_compress(f->codec, f->raw, len, f->packed, f->packed_cap);
+	if (n < 0)
 		return fr_file_write_records(f->out, f->raw, len);
-	return write_compressed(f, f->packed, n, len);
+	return write_compressed(f, f->packed, (size_t)n, len);
 }
 
 /* Finds the files and the run-time code that the side-band in f->raw maps: collects build-ids, and appends
@@ -172,7 +195,7 @@ static int collect_names(struct fr_frames *f, size_t len)
 static int write_section(struct fr_frames *f, const struct section *s)
 {
 	enum coverage coverage = coverage_of(s);
-	bool copied = coverage == WHOLE && f->params->compress;
+	bool copied = coverage == WHOLE && f->params->compress && s->encoding == FR_ENCODING_RECORDS;
 	struct fr_section_kept kept = {s->records, s->first_ns, s->last_ns};
 	ssize_t n = 0;
 	int r = 0;
@@ -181,7 +204,8 @@ static int write_section(struct fr_frames *f, const struct section *s)
 		return 0;
 	/* Side-band is always decompressed, because collect_names() reads it. */
 	if (!copied || !s->samples)
-		n = fr_section_decompress(f->unpack, s->zstd, s->len, f->raw, f->params->section_max);
+		n = fr_section_decompress(
+			f->unpack, s->encoding, s->zstd, s->len, f->raw, f->params->section_max);
 	if (n >= 0 && coverage == PARTIAL)
 		n = fr_section_filter(f->raw, (size_t)n, s->from_ns, s->to_ns, &kept);
 	if (n < 0)

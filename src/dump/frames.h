@@ -9,6 +9,7 @@
 #include "dump/order.h"
 #include "dump/params.h"
 #include "dump/trigger_sample.h"
+#include "history/codec.h"
 #include "history/unpack.h"
 #include "jit/jit.h"
 #include "perfdata/writer.h"
@@ -22,7 +23,7 @@ struct fr_frames {
 	struct fr_buf jit_maps; /* map records to write after the side-band of the current frame */
 	struct fr_trigger_samples *trigger_samples;
 	struct fr_unpack *unpack;
-	struct ZSTD_CCtx_s *pack;
+	struct fr_codec *codec;
 	uint8_t *raw, *packed; /* raw: a decompressed section; packed: the same section, compressed again */
 	size_t packed_cap;
 

@@ -53,11 +53,12 @@ int fr_newest_samples(struct fr_history *history, struct fr_snapshot *snapshot, 
 	int r = raw ? fr_unpack_new(&unpack) : -ENOMEM;
 
 	for (size_t i = 0; r == 0 && i < n_frames; i++) {
-		const ssize_t n =
-			fr_section_decompress(unpack, frames[i].samples, frames[i].samples_len, raw, size);
+		const ssize_t n = fr_frame_samples(unpack, &frames[i], raw, size);
 
 		if (n > 0)
 			r = append_end(ret, raw, (size_t)n);
+		else if (n < 0 && n != -EBADMSG)
+			r = (int)n;
 	}
 	return r;
 }

@@ -49,7 +49,7 @@ static int take_first_record(struct fr_history *history, struct fr_snapshot *sna
 	int r = raw ? fr_unpack_new(&unpack) : -ENOMEM;
 
 	while (r == 0 && ret->len == 0 && fr_snapshot_next(snapshot, &frame) == 1) {
-		ssize_t n = fr_section_decompress(unpack, frame.sideband, frame.sideband_len, raw, size);
+		ssize_t n = fr_frame_sideband(unpack, &frame, raw, size);
 		struct fr_record_iter it = fr_record_iter(raw, n > 0 ? (size_t)n : 0);
 		const struct perf_event_header *h = fr_record_next(&it);
 

@@ -104,11 +104,12 @@ static bool is_valid_seq(uint64_t seq)
 	return seq > 0 && seq < UINT64_MAX / 2;
 }
 
-/* Returns whether F has a valid sequence number, and sizes that are possible in some ring. Readers have
-   buffers for these sizes only. */
+/* Returns whether F has a valid sequence number, a known encoding, and sizes that are possible in some ring.
+   Readers have buffers for these sizes only. */
 static bool is_valid_frame(const struct fr_frame *f)
 {
-	return is_valid_seq(f->seq) && f->samples_raw <= FR_CHUNK_MAX &&
+	return is_valid_seq(f->seq) && f->samples_encoding < _FR_ENCODING_MAX &&
+	       f->samples_dump_len <= fr_codec_bound(FR_CHUNK_MAX) && f->samples_raw <= FR_CHUNK_MAX &&
 	       f->sideband_raw <= FR_CHUNK_SIDEBAND_MAX && f->samples_len <= fr_codec_bound(FR_CHUNK_MAX) &&
 	       f->sideband_len <= fr_codec_bound(FR_CHUNK_SIDEBAND_MAX);
 }

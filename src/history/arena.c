@@ -38,6 +38,8 @@ void fr_frame_view(const struct fr_frame_header *header, struct fr_frame *ret)
 		.sideband_len = header->sideband_len,
 		.samples = payload + header->sideband_len,
 		.samples_len = header->samples_len,
+		.samples_encoding = header->entry.encoding,
+		.samples_dump_len = header->entry.dump_len,
 	};
 }
 
@@ -233,7 +235,8 @@ static void write_frame(struct fr_frame_header *h, const struct fr_frame *f, uin
 	h->entry.bytes = bytes;
 	h->entry.payload_crc = fr_crc32c(0, payload, len);
 	h->entry.seq = f->seq;
-	h->entry.reserved = 0;
+	h->entry.encoding = f->samples_encoding;
+	h->entry.dump_len = f->samples_dump_len;
 	h->first_ns = f->first_ns;
 	h->last_ns = f->last_ns;
 	h->sideband_first_ns = f->sideband_first_ns;

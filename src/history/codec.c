@@ -10,6 +10,7 @@
 struct fr_codec {
 	ZSTD_CCtx *cctx; /* in `memory` */
 	void *memory;
+	ZSTD_paramSwitch_e literals; /* whether zstd compresses the literals of records */
 };
 
 /*
@@ -27,12 +28,9 @@ struct fr_codec {
 static int set_parameters(ZSTD_CCtx_params *params, int level, size_t max_bytes)
 {
 	ZSTD_compressionParameters c = ZSTD_getCParams(level, max_bytes, 0);
-	ZSTD_paramSwitch_e literals = ZSTD_ps_auto;
 
-	if (level == 1) {
+	if (level == 1)
 		c.hashLog = LEVEL_1_HASH_LOG;
-		literals = ZSTD_ps_disable;
-	}
 
 	const struct {
 		ZSTD_cParameter id;
@@ -45,7 +43,6 @@ static int set_parameters(ZSTD_CCtx_params *params, int level, size_t max_bytes)
 		{ZSTD_c_minMatch, c.minMatch},
 		{ZSTD_c_targetLength, c.targetLength},
 		{ZSTD_c_strategy, (unsigned)c.strategy},
-		{ZSTD_c_literalCompressionMode, (unsigned)literals},
 	};
 
 	for (size_t i = 0; i < FR_ARRAY_SIZE(all); i++)
@@ -82,6 +79,8 @@ int fr_codec_new(int level, size_t max_bytes, struct fr_codec **ret)
 	if (level < ZSTD_minCLevel() || level > ZSTD_maxCLevel())
 		return -EINVAL;
 	c = calloc(1, sizeof(*c));
+	if (c)
+		c->literals = level == 1 ? ZSTD_ps_disable : ZSTD_ps_auto;
 	r = c ? make_context(c, level, max_bytes) : -ENOMEM;
 	if (r < 0) {
 		fr_codec_free(c);
@@ -100,14 +99,30 @@ struct fr_codec *fr_codec_free(struct fr_codec *c)
 	return NULL;
 }
 
-ssize_t fr_codec_compress(struct fr_codec *c, const void *src, size_t len, void *dst, size_t cap)
+static ssize_t compress(
+	struct fr_codec *c, ZSTD_paramSwitch_e literals, const void *src, size_t len, void *dst, size_t cap)
 {
 	size_t n;
 
 	if (len == 0)
 		return 0;
-	n = ZSTD_compress2(c->cctx, dst, cap, src, len);
+	/* A parameter can be set before a frame begins only, and a frame that failed has no end. */
+	ZSTD_CCtx_reset(c->cctx, ZSTD_reset_session_only);
+	n = ZSTD_CCtx_setParameter(c->cctx, ZSTD_c_literalCompressionMode, (int)literals);
+	if (!ZSTD_isError(n))
+		n = ZSTD_compress2(c->cctx, dst, cap, src, len);
 	return ZSTD_isError(n) ? -EIO : (ssize_t)n;
+}
+
+ssize_t fr_codec_compress(struct fr_codec *c, const void *src, size_t len, void *dst, size_t cap)
+{
+	return compress(c, c->literals, src, len, dst, cap);
+}
+
+/* The higher bytes of times have few values, so Huffman coding gains much. */
+ssize_t fr_codec_compress_columns(struct fr_codec *c, const void *src, size_t len, void *dst, size_t cap)
+{
+	return compress(c, ZSTD_ps_auto, src, len, dst, cap);
 }
 
 size_t fr_codec_bound(size_t len)

@@ -17,6 +17,8 @@ struct fr_codec *fr_codec_free(struct fr_codec *c);
 /* Compresses LEN bytes to DST, which has room for CAP bytes: fr_codec_bound(LEN) are enough. Returns the
    compressed length (0 if LEN is 0), or -EIO if zstd fails, which is not expected. */
 ssize_t fr_codec_compress(struct fr_codec *c, const void *src, size_t len, void *dst, size_t cap);
+/* The same for the columns of fr_columns_encode(). */
+ssize_t fr_codec_compress_columns(struct fr_codec *c, const void *src, size_t len, void *dst, size_t cap);
 
 /* Returns the largest possible compressed length of LEN bytes. */
 size_t fr_codec_bound(size_t len);

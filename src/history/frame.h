@@ -14,8 +14,15 @@
    bytes. No record has more bytes, so each record fits into an empty chunk. */
 #define FR_HISTORY_RUN_MAX (64u << 10)
 
-/* Each of the two sections is whole records that are compressed as one zstd frame. A section can be empty:
-   its length is then 0. */
+/* How the records of a section are encoded before zstd. The image has these numbers. */
+enum fr_encoding {
+	FR_ENCODING_RECORDS = 0, /* the records as they are */
+	FR_ENCODING_COLUMNS = 1, /* columns.h */
+	_FR_ENCODING_MAX
+};
+
+/* Each of the two sections is whole records that are compressed by zstd: as one zstd frame, or as two if the
+   encoding is columns. A section can be empty: its length is then 0. Side-band is never encoded. */
 struct fr_frame {
 	uint64_t seq; /* sequence number */
 	/* No record in this frame or in a later frame is older than this time, except records from
@@ -28,4 +35,6 @@ struct fr_frame {
 	uint32_t samples_raw, sideband_raw; /* bytes before compression */
 	const void *samples, *sideband;	    /* compressed sections */
 	uint32_t samples_len, sideband_len;
+	enum fr_encoding samples_encoding;
+	uint32_t samples_dump_len; /* about the length of the samples compressed as records, as in a dump */
 };

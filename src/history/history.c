@@ -137,6 +137,9 @@ static int init_codec(struct fr_history *h, struct fr_diag *d)
 		return fr_fail_errno(d, r,
 			r == -EINVAL ? "give a level from -131072 to 22; 1 is usual" : NULL,
 			"cannot compress at level %d", level);
+	r = fr_columns_new(h->samples.cap, &h->columns);
+	if (r < 0)
+		return r;
 	h->sideband.zstd_bytes = fr_codec_bound(h->sideband.cap);
 	h->sideband.zstd = malloc(h->sideband.zstd_bytes);
 	h->samples.zstd_bytes = fr_codec_bound(h->samples.cap);
@@ -244,6 +247,7 @@ struct fr_history *fr_history_free(struct fr_history *h)
 void fr_history_destroy(struct fr_history *h)
 {
 	fr_codec_free(h->codec);
+	fr_columns_free(h->columns);
 	free(h->sideband.zstd);
 	free(h->samples.zstd);
 	if (h->map && !h->config.memory.at)

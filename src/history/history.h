@@ -32,7 +32,7 @@
 struct fr_history;
 
 struct fr_history_config {
-	uint64_t size_bytes; /* size of the memfd. At level 1, zstd needs 2 MiB of memory in addition */
+	uint64_t size_bytes; /* size of the memfd. At level 1, a seal needs 4 MiB of memory in addition */
 	bool populate;	     /* allocate all pages now, because the machine may have no free page later */
 	bool keep_size;	     /* fr_history_adopt(): keep the old ring's size if its layout is valid */
 	/* The memory of the ring, which survives a crash of the machine (docs/design/25); borrowed. NULL: the

@@ -6,6 +6,7 @@
 #include "base/lock.h"
 #include "history/arena.h"
 #include "history/codec.h"
+#include "history/columns.h"
 #include "history/history.h"
 #include "history/layout.h"
 #include "history/recover.h"
@@ -37,7 +38,11 @@ struct fr_history {
 	uint64_t size;
 	struct fr_image_header *image;
 	struct fr_codec *codec;
-	size_t section_max; /* raw size of the largest section that the ring can have */
+	struct fr_columns *columns;
+	bool use_columns;     /* the choice of the newest try (seal.c) */
+	unsigned until_try;   /* number of frames until the next try */
+	double times_smaller; /* by how many times columns were smaller in the newest try */
+	size_t section_max;   /* raw size of the largest section that the ring can have */
 
 	struct fr_lock lock;
 	/* True while a seal goes on: zstd reads the sections of the open chunk, and the sealing thread does

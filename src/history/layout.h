@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #define FR_IMAGE_MAGIC 0x5453494852544c46ULL /* "FLTRHIST" */
-#define FR_IMAGE_VERSION 1u
+#define FR_IMAGE_VERSION 2u		     /* 2: the samples of a frame have an encoding */
 #define FR_IMAGE_HEADER_BYTES 4096u
 
 #define FR_FRAME_MAGIC 0x4d524652u /* "RFRM" */
@@ -82,7 +82,8 @@ struct fr_entry {
 	uint32_t bytes;	      /* size of the entry with header and padding; a multiple of FR_FRAME_ALIGN */
 	uint32_t payload_crc; /* crc32c of side-band and samples; 0 in a pad */
 	uint64_t seq;	      /* 0 in a pad */
-	uint64_t reserved;
+	uint32_t encoding;    /* of the samples: enum fr_encoding; 0 in a pad */
+	uint32_t dump_len;    /* fr_frame.samples_dump_len; 0 in a pad */
 };
 static_assert(sizeof(struct fr_entry) == 32, "layout 2");
 

@@ -117,7 +117,7 @@ void fr_rings_count_dropped(struct fr_rings *r, struct fr_history *h)
 static int append_sideband(
 	struct fr_history *to, const struct fr_frame *f, struct fr_unpack *u, uint8_t *raw, size_t max)
 {
-	const ssize_t n = fr_section_decompress(u, f->sideband, f->sideband_len, raw, max);
+	const ssize_t n = fr_frame_sideband(u, f, raw, max);
 
 	if (n < 0)
 		return n == -EBADMSG ? 0 : (int)n; /* a damaged section has no records */

@@ -20,15 +20,85 @@ void fr_open_section_clear(struct fr_open_section *s)
 	atomic_store_explicit(s->image_fill, 0, memory_order_release);
 }
 
+/* The choice of an encoding: every TRY_EVERY frames, zstd compresses the samples of a frame both ways. A
+   frame of columns has to be a fifth smaller, because a dump has to compress its samples again. */
+#define TRY_EVERY 64u
+/* A smaller frame is not worth it, and says little about the next frames. */
+#define TRY_BYTES_MIN (16u << 10)
+
+static ssize_t compress_columns(struct fr_history *h)
+{
+	const struct fr_open_section *s = &h->samples;
+	const void *encoded;
+	size_t at, len = fr_columns_encode(h->columns, s->data, s->fill, &encoded, &at);
+	ssize_t records, columns;
+
+	if (!len)
+		return -EIO;
+	records = fr_codec_compress(h->codec, encoded, at, s->zstd, s->zstd_bytes);
+	if (records < 0)
+		return records;
+	columns = fr_codec_compress_columns(h->codec, (const uint8_t *)encoded + at, len - at,
+		(uint8_t *)s->zstd + records, s->zstd_bytes - (size_t)records);
+	return columns < 0 ? columns : records + columns;
+}
+
+static ssize_t compress_records(struct fr_history *h)
+{
+	const struct fr_open_section *s = &h->samples;
+
+	return fr_codec_compress(h->codec, s->data, s->fill, s->zstd, s->zstd_bytes);
+}
+
+static void choose_encoding(struct fr_history *h)
+{
+	const ssize_t columns = compress_columns(h), records = compress_records(h);
+
+	h->use_columns = columns > 0 && columns < records - records / 5;
+	h->times_smaller = h->use_columns ? (double)records / (double)columns : 1;
+	h->until_try = TRY_EVERY;
+}
+
+/* Compresses the samples of the open chunk. Returns the compressed length, and sets *RET to the encoding; or
+   returns -EIO. */
+static ssize_t compress_samples(struct fr_history *h, enum fr_encoding *ret)
+{
+	*ret = FR_ENCODING_RECORDS;
+	if (h->samples.fill < TRY_BYTES_MIN)
+		return compress_records(h);
+	if (h->until_try == 0)
+		choose_encoding(h);
+	h->until_try--;
+	if (h->use_columns) {
+		const ssize_t n = compress_columns(h);
+
+		if (n >= 0) {
+			*ret = FR_ENCODING_COLUMNS;
+			return n;
+		}
+	}
+	return compress_records(h);
+}
+
+/* Returns about the length of LEN bytes if they were compressed as ordinary records. */
+static uint32_t estimate_dump_len(const struct fr_history *h, enum fr_encoding encoding, ssize_t len)
+{
+	const double times = encoding == FR_ENCODING_RECORDS ? 1 : h->times_smaller;
+	const double bytes = (double)len * times;
+
+	return bytes < (double)h->samples.fill ? (uint32_t)bytes : (uint32_t)h->samples.fill;
+}
+
 /* Call this without the lock, while h->sealing is true: no other thread then changes the sections. Returns 0
    or -EIO. */
 static int compress_sections(struct fr_history *h, struct fr_frame *ret)
 {
 	const struct fr_open_section *sb = &h->sideband, *sa = &h->samples;
+	enum fr_encoding encoding;
 	ssize_t sideband, samples;
 
 	sideband = fr_codec_compress(h->codec, sb->data, sb->fill, sb->zstd, sb->zstd_bytes);
-	samples = fr_codec_compress(h->codec, sa->data, sa->fill, sa->zstd, sa->zstd_bytes);
+	samples = compress_samples(h, &encoding);
 	if (sideband < 0 || samples < 0)
 		return -EIO;
 	*ret = (struct fr_frame){
@@ -46,6 +116,8 @@ static int compress_sections(struct fr_history *h, struct fr_frame *ret)
 		.sideband = sb->zstd,
 		.samples_len = (uint32_t)samples,
 		.sideband_len = (uint32_t)sideband,
+		.samples_encoding = encoding,
+		.samples_dump_len = estimate_dump_len(h, encoding, samples),
 	};
 	return 0;
 }

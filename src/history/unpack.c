@@ -1,32 +1,86 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "history/unpack.h"
+#include "history/columns.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <zstd.h>
 
-/* A struct fr_unpack is a ZSTD_DCtx. Because of the other name, users do not need the header of zstd. */
+struct fr_unpack {
+	ZSTD_DCtx *dctx;
+	uint8_t *encoded; /* a decompressed section that fr_columns_decode() reads; NULL until it is needed */
+	size_t encoded_bytes;
+};
 
 int fr_unpack_new(struct fr_unpack **ret)
 {
-	*ret = (struct fr_unpack *)ZSTD_createDCtx();
-	return *ret ? 0 : -ENOMEM;
+	struct fr_unpack *u = calloc(1, sizeof(*u));
+
+	if (!u)
+		return -ENOMEM;
+	u->dctx = ZSTD_createDCtx();
+	if (!u->dctx) {
+		free(u);
+		return -ENOMEM;
+	}
+	*ret = u;
+	return 0;
 }
 
 struct fr_unpack *fr_unpack_free(struct fr_unpack *u)
 {
-	ZSTD_freeDCtx((ZSTD_DCtx *)u);
+	if (!u)
+		return NULL;
+	ZSTD_freeDCtx(u->dctx);
+	free(u->encoded);
+	free(u);
 	return NULL;
 }
 
-ssize_t fr_section_decompress(struct fr_unpack *u, const void *zstd, size_t len, void *dst, size_t cap)
+static ssize_t decompress(struct fr_unpack *u, const void *zstd, size_t len, void *dst, size_t cap)
 {
-	size_t n;
+	size_t n = ZSTD_decompressDCtx(u->dctx, dst, cap, zstd, len);
 
+	return ZSTD_isError(n) ? -EBADMSG : (ssize_t)n;
+}
+
+static int grow_encoded(struct fr_unpack *u, size_t bytes)
+{
+	uint8_t *p;
+
+	if (u->encoded_bytes >= bytes)
+		return 0;
+	p = realloc(u->encoded, bytes);
+	if (!p)
+		return -ENOMEM;
+	u->encoded = p;
+	u->encoded_bytes = bytes;
+	return 0;
+}
+
+static ssize_t decompress_columns(struct fr_unpack *u, const void *zstd, size_t len, void *dst, size_t cap)
+{
+	ssize_t n = grow_encoded(u, fr_columns_bound(cap));
+
+	if (n == 0)
+		n = decompress(u, zstd, len, u->encoded, u->encoded_bytes);
+	return n < 0 ? n : fr_columns_decode(u->encoded, (size_t)n, dst, cap);
+}
+
+ssize_t fr_section_decompress(
+	struct fr_unpack *u, enum fr_encoding encoding, const void *zstd, size_t len, void *dst, size_t cap)
+{
 	if (len == 0)
 		return 0;
-	n = ZSTD_decompressDCtx((ZSTD_DCtx *)u, dst, cap, zstd, len);
-	return ZSTD_isError(n) ? -EBADMSG : (ssize_t)n;
+	switch (encoding) {
+	case FR_ENCODING_RECORDS:
+		return decompress(u, zstd, len, dst, cap);
+	case FR_ENCODING_COLUMNS:
+		return decompress_columns(u, zstd, len, dst, cap);
+	default:
+		return -EBADMSG;
+	}
 }
 
 static bool must_keep(const struct perf_event_header *record, uint64_t from_ns, uint64_t to_ns)

@@ -28,10 +28,21 @@ static inline void fr_unpackp(struct fr_unpack **u)
 }
 #define _cleanup_unpack_ _cleanup_(fr_unpackp)
 
-/* Decompresses LEN bytes to DST, which has room for CAP bytes. A CAP of fr_history_section_max() is enough
-   for any section of a ring. Returns the raw length (0 if LEN is 0); or -EBADMSG if the section is not valid
-   zstd, or its raw length is larger than CAP. */
-ssize_t fr_section_decompress(struct fr_unpack *u, const void *zstd, size_t len, void *dst, size_t cap);
+/* Decompresses a section of LEN bytes to DST, which has room for CAP bytes and is aligned to 8. A CAP of
+   fr_history_section_max() is enough for any section of a ring. ENCODING is the encoding of the section.
+   Returns the raw length (0 if LEN is 0); -EBADMSG if the section is not valid, or its raw length is larger
+   than CAP; or -ENOMEM. */
+ssize_t fr_section_decompress(
+	struct fr_unpack *u, enum fr_encoding encoding, const void *zstd, size_t len, void *dst, size_t cap);
+/* The same for the samples of F, and for its side-band. */
+static inline ssize_t fr_frame_samples(struct fr_unpack *u, const struct fr_frame *f, void *dst, size_t cap)
+{
+	return fr_section_decompress(u, f->samples_encoding, f->samples, f->samples_len, dst, cap);
+}
+static inline ssize_t fr_frame_sideband(struct fr_unpack *u, const struct fr_frame *f, void *dst, size_t cap)
+{
+	return fr_section_decompress(u, FR_ENCODING_RECORDS, f->sideband, f->sideband_len, dst, cap);
+}
 
 /* A number of records and their times. */
 struct fr_section_kept {

@@ -10,9 +10,11 @@
  *     bit 1         the crcs of all headers are corrected, so that the headers are accepted
  *     bit 2         the ring is adopted in another size
  *     bit 3         the image is in memory that has survived a crash of the machine
+ *     bit 4         nothing of the above: samples that are encoded in columns (history/columns.h)
  *
  * The target checks that the frames are in order and within the image, and that an instance can record into
- * an adopted ring and another instance can adopt it again.
+ * an adopted ring and another instance can adopt it again. If encoded samples can be decoded, and are whole
+ * records, they must survive another encoding.
  */
 
 #include "fuzz.h"
@@ -119,15 +121,15 @@ static void correct_crcs(uint8_t *image)
 	}
 }
 
-static void open_section(const void *zstd, size_t len)
+static void open_section(enum fr_encoding encoding, const void *zstd, size_t len)
 {
-	static uint8_t buffer[FR_CHUNK_MAX];
+	static _Alignas(8) uint8_t buffer[FR_CHUNK_MAX];
 	static struct fr_unpack *u;
 	struct fr_section_kept kept;
 	ssize_t n;
 
 	check(u || fr_unpack_new(&u) == 0);
-	n = fr_section_decompress(u, zstd, len, buffer, sizeof(buffer));
+	n = fr_section_decompress(u, encoding, zstd, len, buffer, sizeof(buffer));
 	if (n > 0)
 		(void)fr_section_filter(buffer, (size_t)n, 0, UINT64_MAX, &kept);
 }
@@ -145,8 +147,8 @@ static void recover(const uint8_t *image, size_t len)
 		seq = f.seq;
 		check((const uint8_t *)f.sideband >= image &&
 			(const uint8_t *)f.samples + f.samples_len <= image + len);
-		open_section(f.sideband, f.sideband_len);
-		open_section(f.samples, f.samples_len);
+		open_section(FR_ENCODING_RECORDS, f.sideband, f.sideband_len);
+		open_section(f.samples_encoding, f.samples, f.samples_len);
 	}
 	fr_recovery_open_chunk(r, &open);
 	check(!open.samples || (const uint8_t *)open.samples + open.samples_len <= image + len);
@@ -169,8 +171,8 @@ static void read_ring(struct fr_history *h, uint64_t frames)
 			(const uint8_t *)f.samples + f.samples_len <= h->map + h->size);
 		check(f.samples_raw <= fr_history_section_max(h) &&
 			f.sideband_raw <= fr_history_section_max(h));
-		open_section(f.sideband, f.sideband_len);
-		open_section(f.samples, f.samples_len);
+		open_section(FR_ENCODING_RECORDS, f.sideband, f.sideband_len);
+		open_section(f.samples_encoding, f.samples, f.samples_len);
 	}
 	check(frames == 0 && (seq == 0 || h->seq == seq + 1));
 	fr_snapshot_free(s);
@@ -221,6 +223,24 @@ static void adopt_crashed(uint8_t *image)
 	fr_history_free(next);
 }
 
+static void decode(const uint8_t *encoded, size_t len)
+{
+	static _Alignas(8) uint8_t records[FR_CHUNK_MAX], again[FR_CHUNK_MAX];
+	static struct fr_columns *c;
+	ssize_t n = fr_columns_decode(encoded, len, records, sizeof(records));
+	const void *other;
+	size_t other_len, at;
+
+	check(c || fr_columns_new(FR_CHUNK_MAX, &c) == 0);
+	if (n <= 0)
+		return;
+	other_len = fr_columns_encode(c, records, (size_t)n, &other, &at);
+	if (other_len == 0)
+		return;
+	check(fr_columns_decode(other, other_len, again, sizeof(again)) == n);
+	check(memcmp(again, records, (size_t)n) == 0);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	uint8_t *image;
@@ -240,7 +260,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			adopt(image, data[0] & 4 ? 3 * SIZE : SIZE);
 	} else {
 		memcpy(image, data + 1, size - 1);
-		recover(image, size - 1);
+		if (data[0] & 16)
+			decode(image, size - 1);
+		else
+			recover(image, size - 1);
 	}
 	free(image);
 	return 0;

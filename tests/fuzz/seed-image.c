@@ -55,7 +55,7 @@ static int write_patches(void)
 	log = (uint32_t)i.log_offset;
 	frame = log + (uint32_t)offsetof(struct fr_frame_header, entry.bytes);
 	return write_patch("whole", 1, UINT32_MAX, 0) | write_patch("other-size", 5, UINT32_MAX, 0) |
-	       write_patch("version", 1, HEADER(version), 2) |
+	       write_patch("version", 1, HEADER(version), FR_IMAGE_VERSION + 1) |
 	       write_patch("areas", 3, HEADER(log_offset), 1ULL << 40) |
 	       write_patch("copied", 1, HEADER(log_bytes), 0) |
 	       write_patch("open-seq", 1, HEADER(open_seq), 1ULL << 63) |
@@ -92,6 +92,38 @@ static int write_image(void)
 	return r < 0 ? r : write_seed("frames", &b);
 }
 
+/* Writes a seed that is encoded samples, and a FINISHED_ROUND between them. */
+static int write_columns(void)
+{
+	struct records {
+		struct fr_sample samples[2];
+		struct perf_event_header round;
+		struct fr_sample sample;
+		uint64_t rest[3];
+	} records = {0};
+	struct fr_columns *c;
+	_cleanup_buf_ struct fr_buf b = {0};
+	const uint8_t mode = 16;
+	const void *encoded;
+	size_t len, at;
+	int r;
+
+	for (unsigned i = 0; i < 2; i++)
+		records.samples[i] = (struct fr_sample){
+			.header = {.type = PERF_RECORD_SAMPLE, .size = sizeof(struct fr_sample)},
+			.time = 1000 + 300 * i};
+	records.round = (struct perf_event_header){.type = FR_RECORD_FINISHED_ROUND, .size = 8};
+	records.sample.header =
+		(struct perf_event_header){.type = PERF_RECORD_SAMPLE, .size = sizeof(struct fr_sample) + 24};
+	if (fr_columns_new(sizeof(records), &c) < 0)
+		return -1;
+	len = fr_columns_encode(c, &records, sizeof(records), &encoded, &at);
+	r = fr_buf_append(&b, &mode, 1);
+	r = r < 0 ? r : fr_buf_append(&b, encoded, len);
+	fr_columns_free(c);
+	return r < 0 || len == 0 ? -1 : write_seed("columns", &b);
+}
+
 int main(int argc, char *argv[])
 {
 	if (argc != 2) {
@@ -103,5 +135,5 @@ int main(int argc, char *argv[])
 		perror(argv[1]);
 		return 1;
 	}
-	return write_patches() || write_image();
+	return write_patches() || write_image() || write_columns();
 }

@@ -47,7 +47,7 @@ int dumping_setup(void **state, const char *where, unsigned runs, unsigned run, 
 		return -1;
 	for (unsigned i = 0; i < runs; i++)
 		append_round(f->history, SYNTHETIC_START_NS + (uint64_t)i * run * 1000, run,
-			sideband && i % 3 == 0, sideband);
+			sideband && i % 40 == 0, sideband);
 	assert_int_equal(fr_history_seal(f->history), 0);
 	f->params = (struct fr_dump_params){
 		.dirfd = f->dirfd,

@@ -222,13 +222,11 @@ static void collect_records(struct machine *m, struct fr_snapshot *s, struct fr_
 		0);
 	assert_int_equal(fr_buf_append(ret, since.data, since.len), 0);
 	while (fr_snapshot_next(s, &f) > 0) {
-		ssize_t n = fr_section_decompress(
-			u, f.sideband, f.sideband_len, raw, fr_history_section_max(m->history));
+		ssize_t n = fr_frame_sideband(u, &f, raw, fr_history_section_max(m->history));
 
 		assert_true(f.low_watermark_ns >= low_watermark);
 		assert_int_equal(fr_buf_append(ret, raw, (size_t)n), 0);
-		n = fr_section_decompress(
-			u, f.samples, f.samples_len, raw, fr_history_section_max(m->history));
+		n = fr_frame_samples(u, &f, raw, fr_history_section_max(m->history));
 		assert_int_equal(fr_buf_append(ret, raw, (size_t)n), 0);
 	}
 }

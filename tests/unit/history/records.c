@@ -132,7 +132,7 @@ int test_append_sideband(struct fr_history *h, uint64_t first, unsigned n, uint3
 
 bool test_walk_section(const struct fr_frame *f, enum test_kind kind, test_record_fn fn, void *ctx)
 {
-	static _Thread_local uint8_t buffer[FR_HISTORY_SECTION_MAX];
+	static _Thread_local _Alignas(8) uint8_t buffer[FR_HISTORY_SECTION_MAX];
 	_cleanup_unpack_ struct fr_unpack *u = NULL;
 	const struct perf_event_header *record;
 	struct fr_record_iter it;
@@ -140,9 +140,8 @@ bool test_walk_section(const struct fr_frame *f, enum test_kind kind, test_recor
 
 	if (fr_unpack_new(&u) < 0)
 		return false;
-	len = kind == TEST_SAMPLES
-		      ? fr_section_decompress(u, f->samples, f->samples_len, buffer, sizeof(buffer))
-		      : fr_section_decompress(u, f->sideband, f->sideband_len, buffer, sizeof(buffer));
+	len = kind == TEST_SAMPLES ? fr_frame_samples(u, f, buffer, sizeof(buffer))
+				   : fr_frame_sideband(u, f, buffer, sizeof(buffer));
 	if (len != (ssize_t)(kind == TEST_SAMPLES ? f->samples_raw : f->sideband_raw))
 		return false;
 	it = fr_record_iter(buffer, (size_t)len);

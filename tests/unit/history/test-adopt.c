@@ -9,6 +9,7 @@
 #include "ring_process.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/crc32c.h"
 #include "history/internal.h"
 
 #include <errno.h>
@@ -250,7 +251,7 @@ TEST(other_files_are_refused)
 	expect_refused(memfd_of(1 << 20, F_SEAL_SHRINK | F_SEAL_GROW), "whole");
 	fd = test_copy_image(h);
 	assert_int_equal(pwrite(fd, &(uint32_t){FR_IMAGE_VERSION + 1}, 4, 8), 4);
-	expect_refused(fd, "version 2, not 1");
+	expect_refused(fd, "version 3, not 2");
 	fd = test_copy_image(h);
 	assert_int_equal(fr_history_adopt(&config, fd, &none, &adopted, NULL), -EINVAL);
 	close(fd);
@@ -293,6 +294,40 @@ TEST(frames_without_an_image_header_are_copied)
 	fr_history_free(next);
 	fr_history_free(h);
 	progress_free(p);
+}
+
+/* Sets the encoding of the first frame in the image FD of H, with a right crc. */
+static void set_encoding(int fd, const struct fr_history *h, uint32_t encoding)
+{
+	const off_t at = (off_t)h->image->log_offset;
+	struct fr_frame_header frame;
+
+	assert_int_equal(pread(fd, &frame, sizeof(frame), at), sizeof(frame));
+	assert_int_equal(frame.entry.magic, FR_FRAME_MAGIC);
+	frame.entry.encoding = encoding;
+	frame.entry.header_crc =
+		fr_crc32c(0, (const uint8_t *)&frame + FR_CRC_FROM, sizeof(frame) - FR_CRC_FROM);
+	assert_int_equal(pwrite(fd, &frame, sizeof(frame), at), sizeof(frame));
+}
+
+TEST(a_frame_with_an_unknown_encoding_is_left_out)
+{
+	struct fr_history *h = test_history(1 << 20, NULL, NULL), *next;
+	struct fr_history_adopted a;
+
+	for (uint64_t i = 0; i < 3; i++) {
+		test_append(h, i, 1, 64, false);
+		fr_history_seal(h);
+	}
+	for (uint32_t encoding = 0; encoding <= _FR_ENCODING_MAX; encoding++) {
+		int fd = test_copy_image(h);
+
+		set_encoding(fd, h, encoding);
+		next = adopt(fd, 1 << 20, NULL, &a);
+		assert_int_equal(a.frames, encoding < _FR_ENCODING_MAX ? 3 : 2);
+		fr_history_free(next);
+	}
+	fr_history_free(h);
 }
 
 /* Makes a ring with three rounds, which begin at the times 1000, 2000 and 3000. Each round has one sample. (A

@@ -56,18 +56,38 @@ TEST(decompression_restores_every_section)
 			ssize_t len = fr_codec_compress(c, from, n, out, fr_codec_bound(n));
 
 			assert_true(len > 0 && (size_t)len <= fr_codec_bound(n));
-			assert_int_equal(fr_section_decompress(u, out, (size_t)len, back, max), n);
+			assert_int_equal(
+				fr_section_decompress(u, FR_ENCODING_RECORDS, out, (size_t)len, back, max),
+				n);
 			assert_memory_equal(back, from, n);
 			/* A buffer that is too small and an incomplete section are refused. */
-			assert_int_equal(fr_section_decompress(u, out, (size_t)len, back, n - 1), -EBADMSG);
-			assert_int_equal(fr_section_decompress(u, out, (size_t)len - 1, back, max), -EBADMSG);
+			assert_int_equal(
+				fr_section_decompress(u, FR_ENCODING_RECORDS, out, (size_t)len, back, n - 1),
+				-EBADMSG);
+			assert_int_equal(fr_section_decompress(
+						 u, FR_ENCODING_RECORDS, out, (size_t)len - 1, back, max),
+				-EBADMSG);
 		}
 		fr_codec_free(c);
 	}
 	assert_int_equal(fr_codec_new(99, max, &c), -EINVAL);
-	assert_int_equal(fr_section_decompress(u, NULL, 0, back, max), 0);
-	assert_int_equal(fr_section_decompress(u, "no zstd", 7, back, max), -EBADMSG);
+	assert_int_equal(fr_section_decompress(u, FR_ENCODING_RECORDS, NULL, 0, back, max), 0);
+	assert_int_equal(fr_section_decompress(u, FR_ENCODING_RECORDS, "no zstd", 7, back, max), -EBADMSG);
 	fr_unpack_free(u);
+}
+
+TEST(a_codec_works_after_a_failure)
+{
+	static const uint8_t in[4096] = "some bytes, and many zeros";
+	uint8_t out[8192];
+	struct fr_codec *c;
+
+	assert_int_equal(fr_codec_new(1, sizeof(in), &c), 0);
+	assert_int_equal(fr_codec_compress(c, in, sizeof(in), out, 1), -EIO);
+	assert_in_range(fr_codec_compress(c, in, sizeof(in), out, sizeof(out)), 1, sizeof(in));
+	assert_int_equal(fr_codec_compress_columns(c, in, sizeof(in), out, 1), -EIO);
+	assert_in_range(fr_codec_compress_columns(c, in, sizeof(in), out, sizeof(out)), 1, sizeof(in));
+	fr_codec_free(c);
 }
 
 TEST(the_walk_stops_at_an_incomplete_record)
