@@ -6,6 +6,9 @@ import socket
 from harness import (NO_LOSS, chains, getppid_calls, in_program, last_cpu, load, perf_clean, report_rows, samples_of, script_lines, stolen_s, until)
 
 CALLS = 50000
+# Of the samples that a frequency makes in some time. The host of a virtual machine holds timer interrupts back, and tells the
+# machine only of a part of this time.
+LEAST = 0.75
 # Only the getppid() calls of the load. The rings may not have room for the other system calls of the machine, and those would
 # also change the size of a dump.
 GETPPID = (*NO_LOSS, "-e", "raw_syscalls:sys_enter", "--filter", 'id == 110 && COMM == "frtest-syscalls"')
@@ -56,8 +59,7 @@ def test_a_profile_has_the_names_and_stacks_of_the_load(recorder, tmp_path):
     comms = [line.comm for line in script_lines(sample, trace=False) if line.pid == did["pid"]]
     mine = comms[comms.index("frtest-burn"):]  # before its exec, the process is a fork of this Python process and has its name
     assert set(mine) == {"frtest-burn"}
-    # The host of a virtual machine holds timer interrupts back, and tells the machine only of a part of this time.
-    assert 0.9 * 999 * least < len(mine) < 1.05 * 999 * most, f"{len(mine)} samples at 999 Hz of {least} to {most} s"
+    assert LEAST * 999 * least < len(mine) < 1.05 * 999 * most, f"{len(mine)} samples at 999 Hz of {least} to {most} s"
 
     rows = report_rows(sample)
     total, hot = samples_of(rows, "frtest-burn"), samples_of(rows, "frtest-burn", "frtest_burn_hot")
@@ -85,7 +87,7 @@ def test_the_default_event_is_a_profile_with_stacks(recorder):
     sample, status = d.dump_by_control(), d.status()
     assert any(e["name"].startswith(("cycles", "cpu-clock")) for e in status["events"]), status["events"]
     stacks = chains(sample, did["pid"], "cycles", "cpu-clock")
-    assert 0.9 * 99 * least < len(stacks) < 1.1 * 99 * most + 10, f"{len(stacks)} samples at 99 Hz of {least} to {most} s"
+    assert LEAST * 99 * least < len(stacks) < 1.1 * 99 * most + 10, f"{len(stacks)} samples at 99 Hz of {least} to {most} s"
     assert any(s[:3] == ["frtest_burn_hot", "frtest_burn_middle", "frtest_burn_top"] for s in stacks)
 
 

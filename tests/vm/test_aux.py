@@ -257,7 +257,8 @@ def test_reloads_windows_and_messages(boot):
     assert [a["cpu"] for a in meta["aux"] if a["bytes"]] == [1], meta["aux"]
     times = [r[1] for r in auxdata.RECORD.iter_unpack(found[0].data)]
     worked = int((share / "window/cpu").read_text().split()[-1])  # On a busy machine, the dump can come much later.
-    assert worked - 2e6 < times[-1] < meta["monotonic_ns"], (worked, times[-1], meta["monotonic_ns"])
+    # The area is paused while the recorder looks at it, which takes many ms on a slow machine.
+    assert worked - 100e6 < times[-1] < meta["monotonic_ns"], (worked, times[-1], meta["monotonic_ns"])
     # Without a window, the dump would have the 4 s of work on this CPU. The recorder looks at the areas each 0.5 s.
     assert 1.95e9 < meta["monotonic_ns"] - times[0] < 3.5e9, (times[0], meta["monotonic_ns"])
 
