@@ -83,8 +83,7 @@ def test_a_command_is_recorded_to_its_end(tmp_path):
     rows, did = report_rows(tmp_path / "perf.data"), json.loads(r.out)  # standard output has only what the command prints
     count, hot = samples_of(rows, "frtest-burn"), samples_of(rows, "frtest-burn", "frtest_burn_hot")
     assert hot >= 0.9 * samples_of(in_program(rows), "frtest-burn"), rows
-    # As in test_record.py, the host holds some timer interrupts back.
-    assert 0.75 * 999 * did["cpu_s"] - 999 * stolen < count < 1.1 * 999 * (did["cpu_s"] + stolen), rows
+    assert 0.9 * 999 * did["cpu_s"] - 999 * stolen < count < 1.1 * 999 * (did["cpu_s"] + stolen), rows
     assert {row.comm for row in rows} <= {"frtest-burn", "flightrecd", "frtest-burn:exec"}, "only the command is recorded"
 
 
