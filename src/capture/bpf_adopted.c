@@ -430,8 +430,10 @@ size_t fr_bpf_adopted_drain(struct fr_bpf_adopted *a, struct fr_tally *t, struct
 			fr_cutover_begin_new(s->begin);
 		if (s->end)
 			fr_cutover_begin_old(s->end);
-		for (size_t k = 0; k < s->n; k++)
+		for (size_t k = 0; k < s->n; k++) {
+			t->cpu_index = (unsigned)k;
 			bytes += fr_bpf_ring_drain(&s->rings[k].ring, t, owner, bounce, sink, ctx);
+		}
 		if (!a->losses_ended)
 			count_lost(s, t);
 	}

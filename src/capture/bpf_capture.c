@@ -341,8 +341,10 @@ size_t fr_bpf_capture_drain(struct fr_bpf_capture *b, struct fr_tally *t, struct
 {
 	size_t bytes = 0;
 
-	for (size_t i = 0; i < b->n_rings; i++)
+	for (size_t i = 0; i < b->n_rings; i++) {
+		t->cpu_index = (unsigned)i;
 		bytes += fr_bpf_ring_drain(&b->rings[i], t, owner, bounce, sink, ctx);
+	}
 	count_lost(b);
 	return bytes;
 }

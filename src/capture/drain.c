@@ -156,7 +156,7 @@ enum fr_walk_end fr_walk_records(const uint8_t *p, const uint8_t *end, struct fr
 		records++;
 		p += size;
 	}
-	*run = (struct fr_run){start, p - start, records, first, last, t->ring};
+	*run = (struct fr_run){start, p - start, records, first, last, t->ring, t->cpu_index};
 	return why;
 }
 

@@ -16,6 +16,7 @@ struct fr_run {
 	uint32_t records;	    /* number of records */
 	uint64_t first_ns, last_ns; /* smallest and largest time */
 	unsigned ring;		    /* a run of samples: fr_event.ring of all of them */
+	unsigned cpu_index;	    /* of the kernel ring that the run comes from */
 };
 
 /* The functions that receive the records of a drain. */

@@ -47,7 +47,8 @@ struct fr_tally {
 	   cell, `last`. */
 	uint64_t last_id, pending;
 	struct fr_counter_cell *last;
-	unsigned ring; /* of the newest sample of the walk */
+	unsigned ring;	    /* of the newest sample of the walk */
+	unsigned cpu_index; /* fr_run.cpu_index */
 };
 
 struct fr_ring {

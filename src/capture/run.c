@@ -204,6 +204,7 @@ static size_t drain_aux(struct fr_capture *c, const struct fr_capture_ops *ops)
 		struct fr_aux_view *v = &c->aux[i];
 		struct aux_sink sink = {v->area, ops};
 
+		t.cpu_index = (unsigned)c->aux[i].cpu_index;
 		v->ring.tail = v->ring.page->data_tail;
 		bytes += fr_ring_drain(&v->ring, &t, c->bounce, take_aux_run, &sink);
 		fr_cell_add_lost(v->ring.owner, FR_LOSS_AUX_PAUSED,
@@ -248,10 +249,12 @@ size_t fr_capture_drain(struct fr_capture *c, const struct fr_capture_ops *ops)
 		struct fr_tally t = make_tally(c, kind);
 
 		t.run_max = kind == FR_RING_SIDEBAND ? 0 : ops->samples_max;
-		for (size_t i = 0; i < c->n_cpus; i++)
+		for (size_t i = 0; i < c->n_cpus; i++) {
+			t.cpu_index = (unsigned)i;
 			if (c->rings[kind][i].page)
 				bytes += fr_ring_drain(&c->rings[kind][i], &t, c->bounce,
 					kind == FR_RING_SIDEBAND ? ops->sideband : ops->samples, ops->ctx);
+		}
 	}
 	/* A cut-over needs the records of the adopted rings first. */
 	bytes += drain_adopted(c, ops);
@@ -264,10 +267,12 @@ size_t fr_capture_drain_overwrite(struct fr_capture *c, const struct fr_capture_
 	size_t bytes = 0;
 
 	fr_thread_assert(FR_THREAD_RECORDER);
-	for (size_t i = 0; c->has_overwrite && i < c->n_cpus; i++)
+	for (size_t i = 0; c->has_overwrite && i < c->n_cpus; i++) {
+		t.cpu_index = (unsigned)i;
 		if (c->rings[FR_RING_OVERWRITE][i].page)
 			bytes += fr_ring_read_overwritable(
 				&c->rings[FR_RING_OVERWRITE][i], &t, &c->look, ops->samples, ops->ctx);
+	}
 	return bytes;
 }
 

@@ -138,6 +138,8 @@ static int init_codec(struct fr_history *h, struct fr_diag *d)
 			r == -EINVAL ? "give a level from -131072 to 22; 1 is usual" : NULL,
 			"cannot compress at level %d", level);
 	r = fr_columns_new(h->samples.cap, &h->columns);
+	if (r == 0)
+		r = fr_regroup_new(h->samples.cap, &h->samples.runs);
 	if (r < 0)
 		return r;
 	h->sideband.zstd_bytes = fr_codec_bound(h->sideband.cap);
@@ -248,6 +250,7 @@ void fr_history_destroy(struct fr_history *h)
 {
 	fr_codec_free(h->codec);
 	fr_columns_free(h->columns);
+	fr_regroup_free(h->samples.runs);
 	free(h->sideband.zstd);
 	free(h->samples.zstd);
 	if (h->map && !h->config.memory.at)
@@ -343,6 +346,12 @@ static int seal_in_place(struct fr_history *h, const void *records, size_t len, 
 int fr_history_append(struct fr_history *h, const void *records, size_t len, uint32_t n, uint64_t first_ns,
 	uint64_t last_ns)
 {
+	return fr_history_append_from(h, 0, records, len, n, first_ns, last_ns);
+}
+
+int fr_history_append_from(struct fr_history *h, unsigned cpu_index, const void *records, size_t len,
+	uint32_t n, uint64_t first_ns, uint64_t last_ns)
+{
 	int r = 0;
 
 	if (len > h->samples.cap)
@@ -356,6 +365,7 @@ int fr_history_append(struct fr_history *h, const void *records, size_t len, uin
 		if (!has_room(&h->samples, len))
 			r = fr_history_seal_locked(h);
 		put_run(&h->samples, records, len, n, first_ns, last_ns);
+		fr_regroup_add(h->samples.runs, cpu_index, len);
 	}
 	h->last_ns = FR_MAX(h->last_ns, last_ns);
 	fr_unlock(&h->lock);

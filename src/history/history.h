@@ -165,6 +165,10 @@ size_t fr_history_append_max(const struct fr_history *h); /* at least FR_HISTORY
    large. Recorder thread. */
 int fr_history_append(struct fr_history *h, const void *records, size_t len, uint32_t n, uint64_t first_ns,
 	uint64_t last_ns);
+/* The same for a run from the kernel ring of the CPU with the index CPU_INDEX. A frame can have the runs of
+   each CPU together. */
+int fr_history_append_from(struct fr_history *h, unsigned cpu_index, const void *records, size_t len,
+	uint32_t n, uint64_t first_ns, uint64_t last_ns);
 /* Appends side-band, at most FR_HISTORY_RUN_MAX bytes. The records of a scan (one pass over all processes in
    /proc) do not come from a kernel ring: they must have the time that fr_history_freeze() returned, and must
    be appended before fr_history_unfreeze(). Returns 0; 1 if these records were dropped and counted, because

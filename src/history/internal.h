@@ -10,6 +10,7 @@
 #include "history/history.h"
 #include "history/layout.h"
 #include "history/recover.h"
+#include "history/regroup.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,6 +30,7 @@ struct fr_open_section {
 	uint32_t committed_crc;
 	uint8_t *zstd; /* buffer for the compressed section */
 	size_t zstd_bytes;
+	struct fr_regroup *runs; /* of which CPUs the records are; NULL: side-band */
 };
 
 struct fr_history {

@@ -17,6 +17,8 @@ void fr_open_section_clear(struct fr_open_section *s)
 	s->first_ns = s->last_ns = 0;
 	s->committed = 0;
 	s->committed_crc = 0;
+	if (s->runs)
+		fr_regroup_clear(s->runs);
 	atomic_store_explicit(s->image_fill, 0, memory_order_release);
 }
 
@@ -26,11 +28,12 @@ void fr_open_section_clear(struct fr_open_section *s)
 /* A smaller frame is not worth it, and says little about the next frames. */
 #define TRY_BYTES_MIN (16u << 10)
 
-static ssize_t compress_columns(struct fr_history *h)
+/* DATA are the samples of the open chunk, in the order in which they will be in the frame. */
+static ssize_t compress_columns(struct fr_history *h, const uint8_t *data)
 {
 	const struct fr_open_section *s = &h->samples;
 	const void *encoded;
-	size_t at, len = fr_columns_encode(h->columns, s->data, s->fill, &encoded, &at);
+	size_t at, len = fr_columns_encode(h->columns, data, s->fill, &encoded, &at);
 	ssize_t records, columns;
 
 	if (!len)
@@ -43,16 +46,16 @@ static ssize_t compress_columns(struct fr_history *h)
 	return columns < 0 ? columns : records + columns;
 }
 
-static ssize_t compress_records(struct fr_history *h)
+static ssize_t compress_records(struct fr_history *h, const uint8_t *data)
 {
 	const struct fr_open_section *s = &h->samples;
 
-	return fr_codec_compress(h->codec, s->data, s->fill, s->zstd, s->zstd_bytes);
+	return fr_codec_compress(h->codec, data, s->fill, s->zstd, s->zstd_bytes);
 }
 
-static void choose_encoding(struct fr_history *h)
+static void choose_encoding(struct fr_history *h, const uint8_t *data)
 {
-	const ssize_t columns = compress_columns(h), records = compress_records(h);
+	const ssize_t columns = compress_columns(h, data), records = compress_records(h, data);
 
 	h->use_columns = columns > 0 && columns < records - records / 5;
 	h->times_smaller = h->use_columns ? (double)records / (double)columns : 1;
@@ -63,21 +66,23 @@ static void choose_encoding(struct fr_history *h)
    returns -EIO. */
 static ssize_t compress_samples(struct fr_history *h, enum fr_encoding *ret)
 {
+	const uint8_t *data = fr_regroup_join(h->samples.runs, h->samples.data, h->samples.fill);
+
 	*ret = FR_ENCODING_RECORDS;
 	if (h->samples.fill < TRY_BYTES_MIN)
-		return compress_records(h);
+		return compress_records(h, data);
 	if (h->until_try == 0)
-		choose_encoding(h);
+		choose_encoding(h, data);
 	h->until_try--;
 	if (h->use_columns) {
-		const ssize_t n = compress_columns(h);
+		const ssize_t n = compress_columns(h, data);
 
 		if (n >= 0) {
 			*ret = FR_ENCODING_COLUMNS;
 			return n;
 		}
 	}
-	return compress_records(h);
+	return compress_records(h, data);
 }
 
 /* Returns about the length of LEN bytes if they were compressed as ordinary records. */

@@ -60,8 +60,8 @@ static void keep_samples(struct fr_recorder *r, const struct fr_run *run)
 {
 	const struct fr_rings *rings = &r->config.rings;
 
-	(void)fr_history_append(rings->ring[run->ring < rings->n ? run->ring : 0], run->data, run->len,
-		run->records, run->first_ns, run->last_ns);
+	(void)fr_history_append_from(rings->ring[run->ring < rings->n ? run->ring : 0], run->cpu_index,
+		run->data, run->len, run->records, run->first_ns, run->last_ns);
 }
 
 typedef void (*keep_fn)(struct fr_recorder *r, const struct fr_run *run);
@@ -70,7 +70,7 @@ typedef void (*keep_fn)(struct fr_recorder *r, const struct fr_run *run);
    true. */
 static void keep_parts(struct fr_recorder *r, struct fr_cutover *c, const struct fr_run *run, keep_fn keep)
 {
-	struct fr_run part = {.data = run->data, .ring = run->ring};
+	struct fr_run part = {.data = run->data, .ring = run->ring, .cpu_index = run->cpu_index};
 
 	for (size_t at = 0; at < run->len;) {
 		const struct perf_event_header *h = (const void *)((const uint8_t *)run->data + at);
@@ -87,7 +87,9 @@ static void keep_parts(struct fr_recorder *r, struct fr_cutover *c, const struct
 		}
 		if (part.records)
 			keep(r, &part);
-		part = (struct fr_run){.data = (const uint8_t *)run->data + at, .ring = run->ring};
+		part = (struct fr_run){.data = (const uint8_t *)run->data + at,
+			.ring = run->ring,
+			.cpu_index = run->cpu_index};
 	}
 }
 
