@@ -17,7 +17,7 @@ KERNEL = 1 << 63
 
 # "fields" has the fields of the raw data, "user" and "kernel" the names of the functions, the innermost first.
 Sample = namedtuple("Sample", "comm pid tid cpu ns period fields kernel user")
-Truth = namedtuple("Truth", "pid tid kind function from_ns to_ns waker_tid")
+Truth = namedtuple("Truth", "pid tid kind function from_ns to_ns cpu_ns waker_tid")
 
 
 def parse(block, pattern):

@@ -75,7 +75,8 @@ def test_durations_states_and_stacks(sleeps, kind):
     seen = [(t, inside) for t, inside in seen if any(s.fields["state"].rstrip("+") == state for s in inside)]
     assert len(seen) >= SEEN * len(all_of_kind)
     # The thread can also have been preempted before or after its sleep.
-    wrong = [(t, inside) for t, inside in seen if abs(sum(map(ms, inside)) - (t.to_ns - t.from_ns) / 1e6) > NEAR_MS + 0.1 * len(inside)]
+    wrong = [(t, inside) for t, inside in seen
+             if abs(sum(map(ms, inside)) - (t.to_ns - t.from_ns - t.cpu_ns) / 1e6) > NEAR_MS + 0.1 * len(inside)]
     assert len(wrong) <= (1 - SEEN) * len(seen), wrong[:3]
     stacks = Counter()
     for t, inside in seen:

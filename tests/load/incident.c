@@ -12,8 +12,8 @@
  * sleeps: the thread "sleeper" sleeps TIMES times in each of the ways of struct sleep_kind.
  *
  * Both print a line of JSON for each time that a thread did not run: its tid, the kind, the function, the
- * time before and after (CLOCK_MONOTONIC), and the tid of the thread that woke it. For kind "preempted", this
- * is the thread that ran instead; 0 means the kernel.
+ * time before and after (CLOCK_MONOTONIC), for how long it was on a CPU between them, and the tid of the
+ * thread that woke it. For kind "preempted", this is the thread that ran instead; 0 means the kernel.
  */
 
 #include "load.h"
@@ -26,6 +26,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #define INCIDENT_FRAME __attribute__((noinline, noclone))
 #define TIMES_MAX 1000
@@ -34,12 +35,20 @@ static uint64_t times = 10, ms = 300;
 static int cpu;
 static char default_file[] = "frtest-incident.data", *file = default_file;
 
-static void print_sleep(
-	pid_t tid, const char *kind, const char *function, uint64_t from, uint64_t to, pid_t waker)
+static void print_sleep(pid_t tid, const char *kind, const char *function, uint64_t from, uint64_t to,
+	uint64_t cpu_ns, pid_t waker)
 {
 	printf("{\"pid\":%d,\"tid\":%d,\"kind\":\"%s\",\"function\":\"%s\",\"from_ns\":%" PRIu64
-	       ",\"to_ns\":%" PRIu64 ",\"waker_tid\":%d}\n",
-		getpid(), tid, kind, function, from, to, waker);
+	       ",\"to_ns\":%" PRIu64 ",\"cpu_ns\":%" PRIu64 ",\"waker_tid\":%d}\n",
+		getpid(), tid, kind, function, from, to, cpu_ns, waker);
+}
+
+static uint64_t thread_cpu_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000ULL + (uint64_t)t.tv_nsec;
 }
 
 static pthread_t run_thread(void *(*f)(void *))
@@ -84,13 +93,14 @@ INCIDENT_FRAME static void rebuild_index(void)
 INCIDENT_FRAME static void serve_request(void)
 {
 	const long slept = count_switches().slept;
-	const uint64_t from = fr_load_now_ns();
-	uint64_t to;
+	const uint64_t from = fr_load_now_ns(), from_cpu = thread_cpu_ns();
+	uint64_t to, cpu_ns;
 
 	pthread_mutex_lock(&mutex);
+	cpu_ns = thread_cpu_ns() - from_cpu;
 	to = fr_load_now_ns();
 	if (count_switches().slept > slept) /* on a slow machine, the mutex can be free by now */
-		print_sleep(gettid(), "mutex", "serve_request", from, to, holder_tid);
+		print_sleep(gettid(), "mutex", "serve_request", from, to, cpu_ns, holder_tid);
 	served++;
 	pthread_mutex_unlock(&mutex);
 }
@@ -242,14 +252,15 @@ INCIDENT_FRAME static void spin_with_rival(void)
 static int sleep_once(const struct sleep_kind *k)
 {
 	const long slept = count_switches().slept;
-	const uint64_t from = fr_load_now_ns();
-	uint64_t to;
+	const uint64_t from = fr_load_now_ns(), from_cpu = thread_cpu_ns();
+	uint64_t to, cpu_ns;
 
 	k->sleep();
+	cpu_ns = thread_cpu_ns() - from_cpu;
 	to = fr_load_now_ns();
 	if (k->waker && count_switches().slept == slept)
 		return 0;
-	print_sleep(gettid(), k->name, k->function, from, to, k->waker ? *k->waker : 0);
+	print_sleep(gettid(), k->name, k->function, from, to, cpu_ns, k->waker ? *k->waker : 0);
 	return 1;
 }
 
@@ -268,8 +279,8 @@ static void *run_sleeper(void *arg)
 	is_over = 1;
 	sem_post(&request);
 	for (size_t i = 0; i < n_preempted; i++)
-		print_sleep(
-			tid, "preempted", "spin_with_rival", preempted[i].from, preempted[i].to, rival_tid);
+		print_sleep(tid, "preempted", "spin_with_rival", preempted[i].from, preempted[i].to, 0,
+			rival_tid);
 	return arg;
 }
 
