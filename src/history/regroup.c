@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A chunk with more runs keeps the others at its end as they are. */
+/* If a chunk has more runs, the newest of these gets all later bytes, of any CPU. */
 #define RUNS_MAX 4096u
 /* If the mean run has this many bytes or more, the copy costs more than it gains. */
 #define MEAN_RUN_MAX (64u << 10)
