@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "history/regroup.h"
-#include "base/cleanup.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -20,7 +19,7 @@ struct fr_regroup {
 	size_t max_bytes;
 	uint8_t *copy;
 	uint32_t n, bytes; /* number of runs, and of their bytes */
-	struct run runs[RUNS_MAX], sorted[RUNS_MAX];
+	struct run runs[RUNS_MAX];
 };
 
 int fr_regroup_new(size_t max_bytes, struct fr_regroup **ret)
@@ -81,14 +80,13 @@ const uint8_t *fr_regroup_join(struct fr_regroup *g, const uint8_t *data, size_t
 
 	if (g->n < 3 || g->bytes / g->n >= MEAN_RUN_MAX || g->bytes > len || len > g->max_bytes)
 		return data;
-	memcpy(g->sorted, g->runs, g->n * sizeof(*g->runs));
-	qsort(g->sorted, g->n, sizeof(*g->sorted), compare_runs);
+	qsort(g->runs, g->n, sizeof(*g->runs), compare_runs);
 	runs = data + (len - g->bytes);
 	memcpy(out, data, len - g->bytes);
 	out += len - g->bytes;
 	for (uint32_t i = 0; i < g->n; i++) {
-		memcpy(out, runs + g->sorted[i].at, g->sorted[i].len);
-		out += g->sorted[i].len;
+		memcpy(out, runs + g->runs[i].at, g->runs[i].len);
+		out += g->runs[i].len;
 	}
 	return g->copy;
 }

@@ -24,5 +24,6 @@ void fr_regroup_add(struct fr_regroup *g, unsigned cpu_index, size_t len);
 
 /* DATA are the LEN bytes of the chunk: maybe bytes that were not added, and then the runs. Returns them with
    the runs sorted by CPU; the runs of one CPU stay in their order. The result is DATA if there is nothing to
-   gain. Otherwise it is a copy that is valid until the next call, aligned like memory of malloc(). */
+   gain. Otherwise it is a copy that is valid until the next call, aligned like memory of malloc(). After this
+   call, no run may be added before fr_regroup_clear(). */
 const uint8_t *fr_regroup_join(struct fr_regroup *g, const uint8_t *data, size_t len);

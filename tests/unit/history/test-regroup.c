@@ -157,29 +157,28 @@ static void look(void *ctx, const struct perf_event_header *record)
 	o->n++;
 }
 
-static struct order read_frames(struct fr_history *h)
+/* Seals the open chunk, and checks that the N records of H are there, sorted by CPU. */
+static void check_frames(struct fr_history *h, uint64_t n)
 {
 	struct order o = {0};
 	struct fr_snapshot *s;
 	struct fr_frame frame;
 
+	assert_int_equal(fr_history_seal(h), 0);
 	assert_int_equal(fr_history_snapshot(h, &s), 0);
 	while (fr_snapshot_next(s, &frame))
 		assert_true(test_walk_section(&frame, TEST_SAMPLES, look, &o));
 	fr_snapshot_free(s);
-	return o;
+	assert_int_equal(o.n, n);
+	assert_int_equal(o.turns, CPUS - 1);
 }
 
 TEST(a_frame_has_the_samples_of_each_cpu_together)
 {
 	struct fr_history *h = test_history(1 << 20, NULL, NULL);
-	struct order o;
 
 	append(h, 1, 500);
-	assert_int_equal(fr_history_seal(h), 0);
-	o = read_frames(h);
-	assert_int_equal(o.n, 500);
-	assert_int_equal(o.turns, CPUS - 1);
+	check_frames(h, 500);
 	fr_history_free(h);
 }
 
@@ -188,7 +187,6 @@ TEST(an_adopted_chunk_keeps_its_records)
 {
 	struct fr_history *h = test_history(1 << 20, NULL, NULL), *next;
 	struct fr_history_adopted adopted;
-	struct order o;
 
 	append(h, 1, 300);
 	assert_int_equal(fr_history_adopt(&(struct fr_history_config){.size_bytes = 1 << 20, .level = 1},
@@ -197,9 +195,6 @@ TEST(an_adopted_chunk_keeps_its_records)
 	fr_history_free(h);
 	assert_true(adopted.in_place);
 	append(next, 301, 300);
-	assert_int_equal(fr_history_seal(next), 0);
-	o = read_frames(next);
-	assert_int_equal(o.n, 600);
-	assert_int_equal(o.turns, CPUS - 1);
+	check_frames(next, 600);
 	fr_history_free(next);
 }
