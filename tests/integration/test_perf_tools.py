@@ -19,7 +19,7 @@ EVENTS = ("sched:sched_switch", "sched:sched_wakeup", "sched:sched_wakeup_new", 
 # There is one recording with stacks and one without, because some subcommands need stacks of each event, and others work
 # differently if there are stacks.
 KINDS = {"stacks": ("--call-graph=fp",), "plain": ()}
-LOAD = "date +%s.%N; {burn} -u 0.05 -c {cpu} & {pingpong} -t 0.02 & wait; date +%s.%N"
+LOAD = "date +%s.%N; {burn} -u 0.05 -c {cpu} & echo burn=$!; {pingpong} -t 0.02 & wait; date +%s.%N"
 
 PINGPONG = r"frtest-p[io]ng"
 # No scripts in Perl, because perf damages its memory when it runs them, also with its own files.
@@ -102,7 +102,8 @@ def events(names):
 
 @pytest.fixture(scope="module", params=KINDS)
 def recorded(request, tmp_path_factory):
-    """The recordings of one load: (kind, directory, {"own": perf's file, "dump": the dump, "merge": the merged file})."""
+    """The recordings of one load: (kind, directory, {"own": perf's file, "dump": the dump, "merge": the merged file}, the pid of
+    the load's frtest-burn)."""
     directory = tmp_path_factory.mktemp(request.param)
     state, cpu = directory / "state", last_cpu()
     state.mkdir()
@@ -114,12 +115,13 @@ def recorded(request, tmp_path_factory):
         # taskset starts perf, and so the load, on the CPU `cpu`, because perf records names only on the CPU that it samples.
         said = must("taskset", "-c", cpu, "perf", "record", "-k", "CLOCK_MONOTONIC", "--buildid-mmap", "-m", "4M", *what, "-o",
                     directory / "own", "--", "sh", "-c", load).out
+        burn = re.search(r"^burn=(\d+)$", said, re.M)[1]
         dump = d.dump_by_control("--from", f"@{said.split()[0]}", "--to", f"@{said.split()[-1]}")
         d.stop()
     finally:
         d.kill()
     assert merge(state, "--keep").code == 0
-    return request.param, directory, {"own": directory / "own", "dump": dump, "merge": state / "perf.data"}
+    return request.param, directory, {"own": directory / "own", "dump": dump, "merge": state / "perf.data"}, burn
 
 
 def read(directory, name, path, command):
@@ -135,7 +137,7 @@ def read(directory, name, path, command):
 def judge(recorded, case):
     """Returns two values: whether perf can read its own file; and a text about what is wrong with the files of flightrec, or
     None."""
-    _, directory, files = recorded
+    _, directory, files, _ = recorded
     command, wanted = case
     own = read(directory, "own", files["own"], command)
     if own[0] != 0 or not re.search(wanted, own[1]):
@@ -165,12 +167,13 @@ def test_perf_reads_our_files_as_its_own(recorded):
 
 
 def test_an_event_with_a_weight_is_one_sample(recorded):
-    _, directory, files = recorded
+    _, directory, files, burn = recorded
     window = meta(files["dump"])["window"]
 
     def runs(name):
-        """Returns the times and weights in the window of the dump. Another test can run a frtest-burn before the load."""
-        lines = read(directory, name, files[name], "script -i FILE --ns --comm frtest-burn -F time,event,period")[1].split("\n")
+        """Returns the times and weights of the load's frtest-burn in the window of the dump. Another test can run one, too. If
+        it started on another CPU, perf's own file does not have its name."""
+        lines = read(directory, name, files[name], f"script -i FILE --ns --pid {burn} -F time,event,period")[1].split("\n")
         found = [line.split()[:2] for line in lines if "sched_stat_runtime" in line]
         return sorted((time.rstrip(":"), weight) for time, weight in found
                       if window["from_ns"] <= round(float(time.rstrip(":")) * 1e9) <= window["to_ns"])
@@ -183,7 +186,7 @@ def test_an_event_with_a_weight_is_one_sample(recorded):
 
 
 def test_cpuid_is_as_perf_writes_it(recorded):
-    _, directory, files = recorded
+    _, directory, files, _ = recorded
     found = {name: re.search(r"# cpuid : (\S+)", read(directory, name, path, "report -i FILE --header-only")[1])
              for name, path in files.items()}
     assert found["own"] and len({m and m[1] for m in found.values()}) == 1, found
