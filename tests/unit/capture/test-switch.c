@@ -133,14 +133,10 @@ TEST(a_slot_outlives_its_capture)
    most of the CPU. */
 static void use_cpu_ms(unsigned ms)
 {
-	struct timespec t;
-	uint64_t until = 0, now;
+	const uint64_t until = fr_now_ns(CLOCK_THREAD_CPUTIME_ID) + ms * FR_NSEC_PER_MSEC;
 
-	do {
-		assert_int_equal(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t), 0);
-		now = (uint64_t)t.tv_sec * FR_NSEC_PER_SEC + (uint64_t)t.tv_nsec;
-		until = until ? until : now + ms * FR_NSEC_PER_MSEC;
-	} while (now < until);
+	while (fr_now_ns(CLOCK_THREAD_CPUTIME_ID) < until)
+		;
 }
 
 /* Returns the samples of this thread in 400 ms of CPU time, with the frequency or period RATE. */
