@@ -4,7 +4,7 @@
 /* Compiles the user's filter of a tracepoint for BPF programs. Private to this folder. */
 
 #include "bpf/tracepoint.h"
-#include "capture/tracepoint_format.h"
+#include "perfdata/tracepoint_format.h"
 
 #include <stddef.h>
 

@@ -74,6 +74,9 @@ uint32_t fr_reader_find_event(const struct fr_reader *r, uint64_t id);
    time. */
 uint64_t fr_reader_time(const struct fr_reader *r, const struct perf_event_header *record);
 
+/* Returns the size of the sample id at the end of RECORD, which is not a sample. */
+size_t fr_reader_tail_size(const struct fr_reader *r, const struct perf_event_header *record);
+
 /* Returns the damage, which R owns. It is complete after fr_reader_next() has returned 0. */
 const struct fr_damage *fr_reader_damage(const struct fr_reader *r);
 /* For a file with a damaged head: if an event of the file and an event of BY have an id in common, the event

@@ -148,6 +148,11 @@ uint64_t fr_reader_time(const struct fr_reader *r, const struct perf_event_heade
 	return read_field((const uint8_t *)record, record, l->sample_time, l->tail_time);
 }
 
+size_t fr_reader_tail_size(const struct fr_reader *r, const struct perf_event_header *record)
+{
+	return r->n_layouts ? find_layout(r, (const uint8_t *)record, record)->tail_size : 0;
+}
+
 bool fr_reader_has_unknown_id(const struct fr_reader *r, const uint8_t *p)
 {
 	const struct fr_layout *l;

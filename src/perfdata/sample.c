@@ -3,117 +3,178 @@
 /* uapi linux/perf_event.h describes the layout, at PERF_RECORD_SAMPLE. */
 
 #include "perfdata/sample.h"
+#include "base/cleanup.h"
 #include "perfdata/bytes.h"
 
-struct walk {
-	struct byte_reader in;
-	fr_sample_address_fn each;
-	void *ctx;
-};
+#define BRANCH_BYTES 24
 
-static void give_address(const struct walk *w, uint64_t address, uint16_t mode)
+bool fr_sample_is_marker(uint64_t address, uint16_t *mode)
 {
-	if (!w->in.failed)
-		w->each(w->ctx, address, mode);
-}
-
-static void skip_words(struct walk *w, unsigned n)
-{
-	(void)read_bytes(&w->in, 8ull * n);
-}
-
-/* A marker in a call chain (PERF_CONTEXT_…) gives the mode of the addresses after it. Returns this mode, or
-   MODE if the marker is unknown. */
-static uint16_t mode_after(uint64_t marker, uint16_t mode)
-{
-	switch (marker) {
+	if (address < (uint64_t)PERF_CONTEXT_MAX)
+		return false;
+	switch (address) {
 	case PERF_CONTEXT_HV:
-		return PERF_RECORD_MISC_HYPERVISOR;
+		*mode = PERF_RECORD_MISC_HYPERVISOR;
+		break;
 	case PERF_CONTEXT_KERNEL:
-		return PERF_RECORD_MISC_KERNEL;
+		*mode = PERF_RECORD_MISC_KERNEL;
+		break;
 	case PERF_CONTEXT_USER:
-		return PERF_RECORD_MISC_USER;
+		*mode = PERF_RECORD_MISC_USER;
+		break;
 	case PERF_CONTEXT_GUEST_KERNEL:
-		return PERF_RECORD_MISC_GUEST_KERNEL;
+		*mode = PERF_RECORD_MISC_GUEST_KERNEL;
+		break;
 	case PERF_CONTEXT_GUEST_USER:
-		return PERF_RECORD_MISC_GUEST_USER;
+		*mode = PERF_RECORD_MISC_GUEST_USER;
+		break;
 	default:
-		return mode;
+		break;
 	}
+	return true;
 }
 
-static void give_call_chain(struct walk *w, uint16_t mode)
+/* Skips N elements of SIZE bytes. Returns the number of whole elements that there are. */
+static size_t take_array(struct byte_reader *in, uint64_t n, size_t size, const uint8_t **ret)
 {
-	for (uint64_t n = read_u64(&w->in); n > 0 && !w->in.failed; n--) {
-		uint64_t address = read_u64(&w->in);
+	const uint64_t there = in->failed ? 0 : in->left / size;
 
-		if (address >= (uint64_t)PERF_CONTEXT_MAX)
-			mode = mode_after(address, mode);
-		else
-			give_address(w, address, mode);
-	}
+	*ret = in->p;
+	(void)read_bytes(in, n > there ? UINT64_MAX : n * size);
+	return (size_t)FR_MIN(n, there);
 }
 
-static void give_branch_end(struct walk *w)
+/* Skips the counters of PERF_SAMPLE_READ, which are in the form of read(2). */
+static void skip_counters(struct byte_reader *in, uint64_t format)
 {
-	uint64_t address = read_u64(&w->in);
+	const uint64_t times = !!(format & PERF_FORMAT_TOTAL_TIME_ENABLED) +
+			       !!(format & PERF_FORMAT_TOTAL_TIME_RUNNING);
+	const uint64_t each = 1 + !!(format & PERF_FORMAT_ID) + !!(format & PERF_FORMAT_LOST);
+	const uint64_t n = format & PERF_FORMAT_GROUP ? read_u64(in) : 1;
+	const uint8_t *counters;
 
-	/* A branch record has no mode, but in addresses of the kernel the top bit is set. */
-	give_address(w, address, address >> 63 ? PERF_RECORD_MISC_KERNEL : PERF_RECORD_MISC_USER);
+	(void)read_bytes(in, 8 * times);
+	(void)take_array(in, n, 8 * each, &counters);
 }
 
-static void give_branches(struct walk *w, bool has_hw_index)
+static void read_chain(struct byte_reader *in, struct fr_sample_fields *ret)
 {
-	uint64_t n = read_u64(&w->in);
+	const uint8_t *chain;
 
-	skip_words(w, has_hw_index);
-	for (; n > 0 && w->in.left >= 24; n--) {
-		give_branch_end(w);
-		give_branch_end(w);
-		skip_words(w, 1);
-	}
-	w->in.failed |= n > 0;
+	ret->n_chain = take_array(in, read_u64(in), sizeof(uint64_t), &chain);
+	ret->chain = (const void *)chain; /* aligned: all fields before it have a multiple of 8 bytes */
 }
 
-static void give_stack(struct walk *w)
+static void read_raw(struct byte_reader *in, struct fr_sample_fields *ret)
 {
-	uint64_t size = read_u64(&w->in), used;
-	struct walk stack = *w;
+	const uint32_t size = read_u32(in);
+
+	ret->raw = read_bytes(in, size);
+	ret->raw_bytes = ret->raw ? size : 0;
+}
+
+static void read_stack(struct byte_reader *in, struct fr_sample_fields *ret)
+{
+	const uint64_t size = read_u64(in);
+	const uint8_t *stack;
+	uint64_t used;
 
 	if (size == 0)
 		return;
-	(void)read_bytes(&w->in, size);
-	used = read_u64(&w->in);
-	if (w->in.failed || used > size)
+	stack = read_bytes(in, size);
+	used = read_u64(in);
+	in->failed |= used > size;
+	if (in->failed)
 		return;
-	for (stack.in.left = used; stack.in.left >= sizeof(uint64_t);)
-		give_address(&stack, read_u64(&stack.in), PERF_RECORD_MISC_USER);
+	ret->stack = stack;
+	ret->stack_bytes = used;
+}
+
+/* Reads the fields that have a fixed size. */
+static void read_head(struct byte_reader *in, uint64_t type, struct fr_sample_fields *ret)
+{
+	if (type & PERF_SAMPLE_IDENTIFIER)
+		ret->id = read_u64(in);
+	if (type & PERF_SAMPLE_IP)
+		ret->ip = read_u64(in);
+	if (type & PERF_SAMPLE_TID) {
+		ret->pid = read_u32(in);
+		ret->tid = read_u32(in);
+	}
+	if (type & PERF_SAMPLE_TIME)
+		ret->time = read_u64(in);
+	if (type & PERF_SAMPLE_ADDR)
+		ret->addr = read_u64(in);
+	if (type & PERF_SAMPLE_ID)
+		ret->id = read_u64(in);
+	if (type & PERF_SAMPLE_STREAM_ID)
+		(void)read_u64(in);
+	if (type & PERF_SAMPLE_CPU)
+		ret->cpu = (uint32_t)read_u64(in);
+	if (type & PERF_SAMPLE_PERIOD)
+		ret->period = read_u64(in);
+}
+
+int fr_sample_parse(const struct perf_event_attr *attr, const struct perf_event_header *sample,
+	struct fr_sample_fields *ret)
+{
+	struct byte_reader in = {(const uint8_t *)(sample + 1), sample->size - sizeof(*sample), false};
+	const uint64_t type = attr->sample_type;
+
+	*ret = (struct fr_sample_fields){.mode = sample->misc & PERF_RECORD_MISC_CPUMODE_MASK,
+		.period = attr->freq ? 1 : attr->sample_period};
+	read_head(&in, type, ret);
+	if (type & PERF_SAMPLE_READ)
+		skip_counters(&in, attr->read_format);
+	if (type & PERF_SAMPLE_CALLCHAIN)
+		read_chain(&in, ret);
+	if (type & PERF_SAMPLE_RAW)
+		read_raw(&in, ret);
+	if (type & PERF_SAMPLE_BRANCH_STACK) {
+		const uint64_t n = read_u64(&in);
+
+		if (attr->branch_sample_type & PERF_SAMPLE_BRANCH_HW_INDEX)
+			(void)read_u64(&in);
+		ret->n_branches = take_array(&in, n, BRANCH_BYTES, &ret->branches);
+	}
+	if (type & PERF_SAMPLE_REGS_USER && read_u64(&in) != 0) /* the ABI; 0: no registers */
+		(void)read_bytes(&in, 8ull * (unsigned)__builtin_popcountll(attr->sample_regs_user));
+	if (type & PERF_SAMPLE_STACK_USER)
+		read_stack(&in, ret);
+	return in.failed ? -EBADMSG : 0;
+}
+
+static uint64_t word_at(const uint8_t *p)
+{
+	uint64_t word;
+
+	memcpy(&word, p, sizeof(word));
+	return word;
+}
+
+static void give_branch_end(fr_sample_address_fn each, void *ctx, uint64_t address)
+{
+	/* A branch record has no mode, but in addresses of the kernel the top bit is set. */
+	each(ctx, address, address >> 63 ? PERF_RECORD_MISC_KERNEL : PERF_RECORD_MISC_USER);
 }
 
 void fr_sample_for_each_address(const struct perf_event_attr *attr, const struct perf_event_header *sample,
 	fr_sample_address_fn each, void *ctx)
 {
-	struct walk w = {{(const uint8_t *)(sample + 1), sample->size - sizeof(*sample), false}, each, ctx};
-	const uint16_t mode = sample->misc & PERF_RECORD_MISC_CPUMODE_MASK;
-	const uint64_t type = attr->sample_type;
-	const uint64_t words = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR | PERF_SAMPLE_ID |
-			       PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD;
+	struct fr_sample_fields s;
+	uint16_t mode;
 
-	if (type & PERF_SAMPLE_IDENTIFIER)
-		skip_words(&w, 1);
-	if (type & PERF_SAMPLE_IP)
-		give_address(&w, read_u64(&w.in), mode);
-	skip_words(&w, (unsigned)__builtin_popcountll(type & words));
-	if (type & PERF_SAMPLE_READ)
-		return;
-	if (type & PERF_SAMPLE_CALLCHAIN)
-		give_call_chain(&w, mode);
-	if (type & PERF_SAMPLE_RAW)
-		(void)read_bytes(&w.in, read_u32(&w.in));
-	if (type & PERF_SAMPLE_BRANCH_STACK)
-		give_branches(&w, attr->branch_sample_type & PERF_SAMPLE_BRANCH_HW_INDEX);
-	if (type & PERF_SAMPLE_REGS_USER && read_u64(&w.in) != 0) /* the ABI; 0: no registers */
-		skip_words(&w, (unsigned)__builtin_popcountll(attr->sample_regs_user));
-	if (type & PERF_SAMPLE_STACK_USER)
-		give_stack(&w);
+	(void)fr_sample_parse(attr, sample, &s);
+	mode = s.mode;
+	if (s.ip)
+		each(ctx, s.ip, mode);
+	for (size_t i = 0; i < s.n_chain; i++)
+		if (!fr_sample_is_marker(s.chain[i], &mode))
+			each(ctx, s.chain[i], mode);
+	for (size_t i = 0; i < s.n_branches; i++) {
+		give_branch_end(each, ctx, word_at(s.branches + i * BRANCH_BYTES));
+		give_branch_end(each, ctx, word_at(s.branches + i * BRANCH_BYTES + 8));
+	}
+	for (size_t i = 0; i + 8 <= s.stack_bytes; i += 8)
+		each(ctx, word_at(s.stack + i), PERF_RECORD_MISC_USER);
 }

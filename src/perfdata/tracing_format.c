@@ -235,3 +235,18 @@ int fr_tracing_data_unite(struct fr_buf *a, const struct fr_buf *b)
 		r = parse_section(&t, b);
 	return r < 0 ? r : fr_trace_formats_write(&t, a);
 }
+
+int fr_tracing_data_for_each(const struct fr_buf *section,
+	void (*each)(void *ctx, const char *system, const char *format, size_t len), void *ctx)
+{
+	_cleanup_(fr_trace_formats_deinit) struct fr_trace_formats t = {0};
+	int r = parse_section(&t, section);
+
+	for (uint32_t i = 0; i < t.n_systems && r == 0; i++)
+		for (uint32_t k = 0; k < t.systems[i].formats.n; k++) {
+			const struct fr_buf *format = &t.systems[i].formats.items[k];
+
+			each(ctx, t.systems[i].name, (const char *)format->data, format->len);
+		}
+	return r;
+}

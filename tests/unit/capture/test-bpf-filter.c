@@ -4,7 +4,7 @@
 #include "../unit.h"
 #include "base/cleanup.h"
 #include "capture/bpf_filter.h"
-#include "capture/tracepoint_format.h"
+#include "perfdata/tracepoint_format.h"
 
 #include <errno.h>
 #include <stdio.h>

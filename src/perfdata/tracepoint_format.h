@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The format of a tracepoint's raw data, from tracefs (Documentation/trace/events.rst). Private to this
-   folder. */
+/* The format of a tracepoint's raw data, from tracefs (Documentation/trace/events.rst). */
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "capture/tracepoint_format.h"
+#include "perfdata/tracepoint_format.h"
 #include "base/cleanup.h"
 
 #include <errno.h>
