@@ -260,7 +260,7 @@ static int add_record(struct fr_cursor *c, const struct perf_event_header *h, ui
 		return 0;
 	}
 	if (fr_aux_wants(h->type))
-		return fr_aux_add(c->aux, c->input, h, at);
+		return c->aux ? fr_aux_add(c->aux, c->input, h, at) : 0;
 	if (!is_wanted(h->type))
 		return 0;
 	key = fr_reader_time(c->reader, h);

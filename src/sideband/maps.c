@@ -130,3 +130,10 @@ int fr_maps_remove(struct fr_maps **maps, struct fr_blob_pool *pool, uint64_t st
 	m->n -= last - first;
 	return 0;
 }
+
+const struct fr_map *fr_maps_find(const struct fr_maps *m, uint64_t addr)
+{
+	size_t i = m ? find_first_behind(m, addr) : 0;
+
+	return m && i < m->n && m->v[i].start <= addr ? &m->v[i] : NULL;
+}

@@ -37,3 +37,5 @@ int fr_maps_insert(struct fr_maps **m, struct fr_blob_pool *pool, const struct f
 /* Removes every map that overlaps START … END, even a map of which only a part is inside. END is the address
    after the last byte. Returns 0 or -ENOMEM. On failure, the maps do not change. */
 int fr_maps_remove(struct fr_maps **m, struct fr_blob_pool *pool, uint64_t start, uint64_t end);
+/* Returns the map that contains ADDR, or NULL. M may be NULL. */
+const struct fr_map *fr_maps_find(const struct fr_maps *m, uint64_t addr);

@@ -223,7 +223,7 @@ static int apply_namespaces(
 	struct fr_model *m, const struct perf_event_header *h, size_t name_len, uint64_t time_ns)
 {
 	const struct fr_record_namespaces *r = (const void *)h;
-	size_t room = (h->size - sizeof(*r) - sizeof(struct fr_sample_id)) / sizeof(r->link[0]);
+	size_t room = (h->size - sizeof(*r)) / sizeof(r->link[0]);
 	struct model_process *p;
 
 	/* A thread can have other namespaces than its leader (setns), but no reader uses them. */
@@ -279,15 +279,22 @@ static const struct {
 	[PERF_RECORD_CGROUP] = {sizeof(struct fr_record_cgroup), model_apply_cgroup},
 };
 
-int fr_model_apply(struct fr_model *m, const struct perf_event_header *h)
+int fr_model_apply_foreign(
+	struct fr_model *m, const struct perf_event_header *h, size_t tail_bytes, uint64_t time_ns)
 {
-	const size_t trailer = sizeof(struct fr_sample_id);
 	size_t fixed = h->type < FR_ARRAY_SIZE(types) ? types[h->type].fixed : 0;
 
-	if (!fixed || h->size < fixed + trailer)
+	if (!fixed || h->size < fixed + tail_bytes)
 		return 0;
 	return types[h->type].apply(
-		m, h, strnlen((const char *)h + fixed, h->size - fixed - trailer), fr_record_time(h));
+		m, h, strnlen((const char *)h + fixed, h->size - fixed - tail_bytes), time_ns);
+}
+
+int fr_model_apply(struct fr_model *m, const struct perf_event_header *h)
+{
+	if (h->size < sizeof(*h) + sizeof(struct fr_sample_id))
+		return 0;
+	return fr_model_apply_foreign(m, h, sizeof(struct fr_sample_id), fr_record_time(h));
 }
 
 int fr_model_new(struct fr_blob_pool *pool, struct fr_model **ret)

@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 
+struct fr_blob;
 struct fr_model;
 struct fr_blob_pool;
 
@@ -24,6 +25,9 @@ struct fr_model *fr_model_free(struct fr_model *m);
 /* Applies one whole record in the common layout (perfdata/record.h). The model ignores types that describe
    neither processes nor the kernel. Returns 0 or -ENOMEM. */
 int fr_model_apply(struct fr_model *m, const struct perf_event_header *record);
+/* Does the same for a record in another layout: its sample id has TAIL_BYTES, and its time is TIME_NS. */
+int fr_model_apply_foreign(
+	struct fr_model *m, const struct perf_event_header *record, size_t tail_bytes, uint64_t time_ns);
 
 /* Appends records that rebuild the model, all with time TIME_NS and event id ID. The kernel maps (MMAP),
    ksymbols and cgroups come first. The processes come after them: for each process its FORK (misc FORK_EXEC),
@@ -54,6 +58,36 @@ int fr_model_write_gone(const struct fr_model *m, uint64_t scan_ns, uint64_t id,
    NAME. */
 bool fr_model_kernel_overlaps(
 	const struct fr_model *m, uint64_t start, uint64_t end, const char *name, size_t len);
+
+/* A map that contains an address. */
+struct fr_model_map {
+	uint64_t start, end, pgoff;
+	/* Identifies the file of the map: maps have the same blob if they have the same path and the same
+	   build-id or inode. It belongs to the model; fr_blob_ref() keeps it. */
+	struct fr_blob *file;
+};
+/* Finds the map of the process PID, or of the kernel, that contains ADDR. Returns whether there is one. */
+bool fr_model_find_map(const struct fr_model *m, uint32_t pid, uint64_t addr, struct fr_model_map *ret);
+bool fr_model_find_kernel_map(const struct fr_model *m, uint64_t addr, struct fr_model_map *ret);
+/* Finds the map of the kernel whose name begins with PREFIX. */
+bool fr_model_find_kernel_text(const struct fr_model *m, const char *prefix, struct fr_model_map *ret);
+
+/* The file of a map of a process. PATH is not NUL-terminated. */
+struct fr_model_file {
+	const char *path;
+	size_t path_len;
+	const uint8_t *build_id; /* NULL: the record of the map has a device and an inode instead */
+	size_t build_id_len;
+};
+void fr_model_describe_file(const struct fr_blob *file, struct fr_model_file *ret);
+
+/* Returns the name of the thread TID of PID; if it has none, the name of the process; or NULL. The name belongs
+   to the model and is not NUL-terminated. */
+const struct fr_blob *fr_model_comm(const struct fr_model *m, uint32_t pid, uint32_t tid);
+
+/* Returns the name of the ksymbol (a BPF program or a trampoline) that contains ADDR, or NULL. *RET_START gets
+   the address of its start. The name belongs to the model and is not NUL-terminated. */
+const struct fr_blob *fr_model_find_ksymbol(const struct fr_model *m, uint64_t addr, uint64_t *ret_start);
 
 struct fr_model_stats {
 	uint64_t processes, threads, maps, bytes;
