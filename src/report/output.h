@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* The views that write a text or a file. Each reads the whole recording of P, and writes into OUT. They return 0; or a
+   negative errno, with a message in D. Errors of OUT are seen by ferror(). */
+
+#include "report/profile.h"
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+
+/* A table for each event, as that of perf report --stdio -g none: "Overhead Samples Command Object Symbol". Rows with
+   less than MIN_PERCENT of the event are left out. */
+int fr_output_table(struct fr_profile *p, FILE *out, double min_percent, struct fr_diag *d);
+
+/* Folded stacks: "comm;outermost;…;innermost N", with the number of samples of all events. The filter of the profile
+   chooses an event. */
+int fr_output_folded(struct fr_profile *p, FILE *out, struct fr_diag *d);
+
+/* The format of pprof, compressed: see pprof.c. */
+int fr_output_pprof(struct fr_profile *p, FILE *out, struct fr_diag *d);
+/* The format of Perfetto: see perfetto.c. */
+int fr_output_perfetto(struct fr_profile *p, FILE *out, struct fr_diag *d);
+/* The format of speedscope: see speedscope.c. */
+int fr_output_speedscope(struct fr_profile *p, FILE *out, struct fr_diag *d);
+/* The format of Firefox Profiler: see gecko.c. */
+int fr_output_gecko(struct fr_profile *p, FILE *out, struct fr_diag *d);
+/* A page for a browser: see page.c. META is the sidecar of the recording or NULL, and NAME its title. */
+int fr_output_page(struct fr_profile *p, const cJSON *meta, const char *name, FILE *out, struct fr_diag *d);
+/* A flame graph of WIDTH columns for a terminal: see flame.c. */
+int fr_output_flame(struct fr_profile *p, FILE *out, unsigned width, bool colours, struct fr_diag *d);
