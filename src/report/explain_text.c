@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/units.h"
+#include "report/explain.h"
+
+#include <string.h>
+
+#define FINDINGS_SHOWN 3
+#define KERNEL_SHOWN 2 /* frames of a stack */
+#define USER_SHOWN 6
+
+static const char *const wait_names[_FR_WAIT_N] = {[FR_WAIT_CPU] = "CPU",
+	[FR_WAIT_LOCK] = "lock",
+	[FR_WAIT_DISK] = "disk",
+	[FR_WAIT_RECLAIM] = "memory",
+	[FR_WAIT_SERVER] = "file server",
+	[FR_WAIT_UNKNOWN] = "uninterruptible",
+	[FR_WAIT_SLEEP] = "sleep",
+	[FR_WAIT_IDLE] = "idle"};
+
+/* Prints the innermost functions of the kernel, and then those of the program. */
+static void print_stack(const struct fr_profile *p, uint32_t stack, FILE *out)
+{
+	const struct fr_stacks *stacks = fr_profile_stacks(p);
+	const struct fr_frames *frames = fr_profile_frames(p);
+	size_t kernel = 0, user = 0;
+
+	if (stack == FR_STACK_NONE)
+		return;
+	fprintf(out, "   stack:");
+	for (; stack != FR_STACK_NONE && user < USER_SHOWN; stack = stacks->nodes[stack].parent) {
+		const struct fr_frame *f = fr_frames_get(frames, stacks->nodes[stack].frame);
+		const bool is_user = fr_frames_object(frames, f->object)->kind == FR_OBJECT_FILE;
+
+		kernel += !is_user;
+		if (!is_user && kernel > KERNEL_SHOWN)
+			continue;
+		if (is_user && user == 0 && kernel > KERNEL_SHOWN)
+			fprintf(out, " < …");
+		fprintf(out, "%s%s", kernel + user > (is_user ? 0u : 1u) ? " < " : " ", f->name);
+		user += is_user;
+	}
+	fputc('\n', out);
+}
+
+static void print_findings(const struct fr_explanation *e, FILE *out)
+{
+	for (size_t i = 0; i < FR_MIN(e->findings.n, (size_t)FINDINGS_SHOWN); i++) {
+		const struct fr_finding *x = &e->findings.v[i];
+
+		fprintf(out, "%zu. %s: %s\n", i + 1, x->rule, x->headline);
+		for (size_t k = 0; k < x->n_evidence; k++)
+			fprintf(out, "   %s\n", x->evidence[k]);
+		print_stack(e->profile, x->stack, out);
+	}
+	if (e->findings.n == 0)
+		fprintf(out, "nothing unusual\n");
+}
+
+static void print_trigger(const struct fr_explanation *e, FILE *out)
+{
+	const cJSON *cause = cJSON_GetObjectItemCaseSensitive(e->meta, "cause"),
+		    *pid = cJSON_GetObjectItemCaseSensitive(cause, "pid");
+
+	if (!cause)
+		return;
+	fprintf(out, "Trigger: %s", fr_json_text(cause, "trigger"));
+	if (*fr_json_text(cause, "reason"))
+		fprintf(out, ", %s", fr_json_text(cause, "reason"));
+	if (*fr_json_text(cause, "comm"))
+		fprintf(out, ", %s (pid %.0f)", fr_json_text(cause, "comm"), cJSON_GetNumberValue(pid));
+	if (*fr_json_text(cause, "time"))
+		fprintf(out, ", at %s", fr_json_text(cause, "time"));
+	fputc('\n', out);
+}
+
+static double per_second(const struct fr_explanation *e, int part, uint64_t ns)
+{
+	const double s = fr_facts_seconds(&e->facts, part);
+
+	return s > 0 ? (double)ns / s / FR_NSEC_PER_SEC : 0;
+}
+
+/* Prints the load of the machine in both parts. */
+static void print_load(const struct fr_explanation *e, FILE *out)
+{
+	const struct fr_sums *before = &e->facts.all[FR_BEFORE], *now = &e->facts.all[FR_INCIDENT];
+	const char *separator = "";
+
+	if (e->facts.has_cpu)
+		fprintf(out, "Load: %.2f of %u CPUs (before: %.2f)\n", per_second(e, FR_INCIDENT, now->cpu_ns),
+			e->facts.n_cpus, per_second(e, FR_BEFORE, before->cpu_ns));
+	if (!e->facts.has_waits)
+		return;
+	fprintf(out, "Waiting threads, on average:");
+	for (int i = 0; i < FR_WAIT_SLEEP; i++) {
+		fprintf(out, "%s %s %.2f (%.2f)", separator, wait_names[i], per_second(e, FR_INCIDENT, now->wait_ns[i]),
+			per_second(e, FR_BEFORE, before->wait_ns[i]));
+		separator = ",";
+	}
+	fputc('\n', out);
+}
+
+static void print_changes(const struct fr_explanation *e, FILE *out)
+{
+	const struct fr_frames *frames = fr_profile_frames(e->profile);
+	struct fr_change changes[FR_CHANGES_MAX];
+	const size_t n = fr_explanation_changes(e, changes);
+
+	for (size_t i = 0; i < n; i++) {
+		const struct fr_frame *f = fr_frames_get(frames, changes[i].frame);
+
+		fprintf(out, "More CPU time: %s in %s, %.2f of a CPU (before: %.2f)\n", f->name,
+			fr_frames_object(frames, f->object)->short_name, changes[i].incident, changes[i].before);
+	}
+}
+
+static void print_sureness(const struct fr_explanation *e, FILE *out)
+{
+	const struct fr_facts *f = &e->facts;
+	const struct fr_damage *damage = fr_recording_damage(fr_profile_recording(e->profile));
+
+	if (!f->has_cpu)
+		fprintf(out, "No samples of CPU time: nothing is known about what ran.\n");
+	if (!f->has_waits)
+		fprintf(out, "No samples of the event offcpu: nothing is known about waits.\n");
+	if (fr_facts_seconds(f, FR_BEFORE) < 2)
+		fprintf(out, "The time before is short: what is normal here is hardly known.\n");
+	if (f->lost || f->left_out)
+		fprintf(out, "Lost: %llu records; left out: %llu. Causes can be missing.\n", (unsigned long long)f->lost,
+			(unsigned long long)f->left_out);
+	else
+		fprintf(out, "Lost: nothing\n");
+	if (damage->damaged)
+		fprintf(out, "The file is damaged: %s\n", damage->text);
+}
+
+void fr_explanation_print(const struct fr_explanation *e, FILE *out)
+{
+	print_trigger(e, out);
+	fprintf(out, "The last %.1f s, compared with the %.1f s before:\n", fr_facts_seconds(&e->facts, FR_INCIDENT),
+		fr_facts_seconds(&e->facts, FR_BEFORE));
+	print_findings(e, out);
+	print_load(e, out);
+	print_changes(e, out);
+	print_sureness(e, out);
+}
