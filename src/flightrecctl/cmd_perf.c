@@ -69,7 +69,7 @@ static int run_script(void)
 	return open_in_perf("script");
 }
 
-CTL_VERB(report, CTL_DUMPS, "report", "[FILE|latest] [-- OPTIONS]", "open a dump in perf report",
+CTL_VERB(perf, CTL_DUMPS, "perf", "[FILE|latest] [-- OPTIONS]", "open a dump in perf report",
 	.most_args = 1, .passes = true, .run = run_report);
 
 CTL_VERB(script, CTL_DUMPS, "script", "[FILE|latest] [-- OPTIONS]", "open a dump in perf script",

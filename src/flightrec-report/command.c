@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "flightrec-report/command.h"
+#include "base/cleanup.h"
+#include "base/units.h"
+#include "dump/names.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h> /* optarg, optind */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STATE_DIRECTORY "/var/lib/flightrec"
+#define OBJECTS "debug" /* the recorder's copies, beside its dumps */
+
+/* Options without a short form. */
+enum { OPT_FORMAT = 256, OPT_INCIDENT, OPT_JSON, OPT_HTML, OPT_FLAME, OPT_FROM, OPT_TO, OPT_PID, OPT_COMM, OPT_CPU, OPT_EVENT, OPT_SYMBOLS, OPT_NO_INLINE, OPT_DEBUGINFOD, OPT_MIN_PERCENT, OPT_VERSION };
+
+static const struct fr_option options[] = {
+	{"directory", 'D', "DIR", "the recorder's directory, for `latest` (" STATE_DIRECTORY ")", NULL},
+	{"output", 'o', "FILE", "write to FILE instead of standard output", NULL},
+	{"format", OPT_FORMAT, "FORMAT", "folded, pprof, perfetto, speedscope or firefox (folded)", "export"},
+	{"incident", OPT_INCIDENT, "SPAN", "the length of the incident, up to the end of the dump (10s)", "explain"},
+	{"json", OPT_JSON, "[HOW]", "explain as JSON: pretty, short or off", "explain"},
+	{"html", OPT_HTML, NULL, "write a page for a browser, with all its data", "report"},
+	{"flame", OPT_FLAME, NULL, "print a flame graph of one event instead of a table", "report"},
+	{"min-percent", OPT_MIN_PERCENT, "N", "leave out rows with less than N percent (0.5)", "report"},
+	{"from", OPT_FROM, "TIME", "only samples of this time and later: \"-5s\" is relative to the end of the dump", NULL},
+	{"to", OPT_TO, "TIME", "only samples up to this time", NULL},
+	{"pid", OPT_PID, "PID,…", "only these processes", NULL},
+	{"comm", OPT_COMM, "PATTERN", "only threads with this name", NULL},
+	{"cpu", OPT_CPU, "N", "only this CPU", NULL},
+	{"event", OPT_EVENT, "NAME", "only this event", NULL},
+	{"symbols", OPT_SYMBOLS, "DIR", "look for object files in DIR first; can be repeated", NULL},
+	{"no-inline", OPT_NO_INLINE, NULL, "do not show inlined functions, which takes time", NULL},
+	{"debuginfod", OPT_DEBUGINFOD, NULL, "ask the servers of $DEBUGINFOD_URLS for missing symbols", NULL},
+	{"quiet", 'q', NULL, "print only errors and warnings", NULL},
+	{"help", 'h', NULL, "print this, and exit", NULL},
+	{"version", OPT_VERSION, NULL, "print the version, and exit", NULL},
+};
+
+const struct fr_command_line report_command_line = {
+	.program = PROGRAM, .options = options, .n = FR_ARRAY_SIZE(options)};
+
+static void print_help(void)
+{
+	printf(PROGRAM " VERB [OPTIONS] [FILE | latest]\n"
+		       "\n"
+		       "Shows what is in a dump. FILE is a dump, a merged file, or another perf.data.\n"
+		       "\n"
+		       "Verbs:\n"
+		       "  explain  what happened, and who is the cause\n"
+		       "  report   a table of the functions that were sampled\n"
+		       "  export   the samples in a format of another program\n"
+		       "\n"
+		       "Options:\n");
+	fr_command_line_print(&report_command_line);
+}
+
+static int parse_pids(struct command *c, const char *text, struct fr_diag *d)
+{
+	_cleanup_free_ char *copy = strdup(text);
+	char *save = NULL;
+	uint32_t *v;
+	uint64_t pid;
+
+	if (!copy)
+		return -ENOMEM;
+	for (char *word = strtok_r(copy, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
+		if (fr_u64_parse(word, &pid) < 0 || pid > INT32_MAX)
+			return fr_fail(d, -EINVAL, "write it as --pid=100,200", "--pid: '%s' is not a process id", word);
+		v = reallocarray(c->pids, c->config.filter.n_pids + 1, sizeof(*v));
+		if (!v)
+			return -ENOMEM;
+		c->pids = v;
+		v[c->config.filter.n_pids++] = (uint32_t)pid;
+		c->config.filter.pids = v;
+	}
+	return 0;
+}
+
+static int parse_cpu(struct command *c, const char *text, struct fr_diag *d)
+{
+	uint64_t cpu;
+
+	if (fr_u64_parse(text, &cpu) < 0 || cpu > UINT16_MAX)
+		return fr_fail(d, -EINVAL, "write it as --cpu=3", "--cpu: '%s' is not a CPU", text);
+	c->config.filter.cpu = (uint32_t)cpu;
+	c->config.filter.has_cpu = true;
+	return 0;
+}
+
+static int add_symbols(struct command *c, const char *folder, struct fr_diag *d)
+{
+	struct fr_object_places *p = &c->config.places;
+
+	if (p->n_folders == FR_OBJECT_FOLDERS_MAX - 2)
+		return fr_fail(d, -EINVAL, NULL, "--symbols can be given at most %d times", FR_OBJECT_FOLDERS_MAX - 2);
+	p->folders[p->n_folders++] = folder;
+	return 0;
+}
+
+static int parse_format(struct command *c, const char *text, struct fr_diag *d)
+{
+	static const char *const names[] = {[EXPORT_FOLDED] = "folded", [EXPORT_PPROF] = "pprof", [EXPORT_PERFETTO] = "perfetto", [EXPORT_SPEEDSCOPE] = "speedscope", [EXPORT_FIREFOX] = "firefox"};
+
+	for (size_t i = 0; i < FR_ARRAY_SIZE(names); i++)
+		if (!strcmp(text, names[i])) {
+			c->format = (enum export_format)i;
+			return 0;
+		}
+	return fr_fail(d, -EINVAL, PROGRAM " --help lists the formats", "--format: unknown format '%s'", text);
+}
+
+static int parse_percent(struct command *c, const char *text, struct fr_diag *d)
+{
+	char *end;
+
+	c->min_percent = strtod(text, &end);
+	if (end == text || *end || !(c->min_percent >= 0 && c->min_percent <= 100))
+		return fr_fail(d, -EINVAL, "write it as --min-percent=0.5", "--min-percent: '%s' is not a percentage", text);
+	return 0;
+}
+
+static int apply_option(struct command *c, int option, struct fr_diag *d)
+{
+	switch (option) {
+	case 'D':
+		c->directory = optarg;
+		return 0;
+	case 'o':
+		c->output = optarg;
+		return 0;
+	case OPT_FORMAT:
+		return parse_format(c, optarg, d);
+	case OPT_INCIDENT:
+		if (fr_duration_parse(optarg, &c->incident_ns) < 0 || c->incident_ns == 0)
+			return fr_fail(d, -EINVAL, "write it as --incident=5s", "--incident: '%s' is not a span", optarg);
+		return 0;
+	case OPT_JSON:
+		return fr_json_mode_parse(optarg, &c->json, d);
+	case OPT_FLAME:
+		c->flame = true;
+		return 0;
+	case OPT_FROM:
+		c->from = optarg;
+		return 0;
+	case OPT_TO:
+		c->to = optarg;
+		return 0;
+	case OPT_HTML:
+		c->html = true;
+		return 0;
+	case OPT_MIN_PERCENT:
+		return parse_percent(c, optarg, d);
+	case OPT_PID:
+		return parse_pids(c, optarg, d);
+	case OPT_COMM:
+		c->config.filter.comm = optarg;
+		return 0;
+	case OPT_CPU:
+		return parse_cpu(c, optarg, d);
+	case OPT_EVENT:
+		c->config.filter.event = optarg;
+		return 0;
+	case OPT_SYMBOLS:
+		return add_symbols(c, optarg, d);
+	case OPT_NO_INLINE:
+		c->config.places.no_inlines = true;
+		return 0;
+	case OPT_DEBUGINFOD:
+		c->debuginfod = true;
+		return 0;
+	case 'q':
+		c->quiet = true;
+		return 0;
+	case 'h':
+		print_help();
+		return 1;
+	default: /* OPT_VERSION */
+		printf(PROGRAM " " FR_VERSION "\n");
+		return 1;
+	}
+}
+
+static int parse_verb(struct command *c, const char *word, struct fr_diag *d)
+{
+	static const char *const verbs[] = {[VERB_EXPLAIN] = "explain", [VERB_REPORT] = "report", [VERB_EXPORT] = "export"};
+
+	for (size_t i = 0; i < FR_ARRAY_SIZE(verbs); i++)
+		if (!strcmp(word, verbs[i])) {
+			c->verb = (enum verb)i;
+			return 0;
+		}
+	return fr_fail(d, -EINVAL, PROGRAM " --help lists the verbs", "unknown verb '%s'", word);
+}
+
+/* Returns the newest dump of the directory. */
+static int find_latest(const char *directory, char **ret, struct fr_diag *d)
+{
+	_cleanup_free_ struct fr_named_file *files = NULL;
+	_cleanup_close_ int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	size_t n = 0;
+	int r = fd < 0 ? -errno : fr_names_list(fd, FR_NAME_DUMP, &files, &n);
+
+	if (r < 0)
+		return fr_fail_errno(d, r, "give the recorder's directory with -D, or a file", "cannot read %s", directory);
+	if (n == 0)
+		return fr_fail(d, -ENOENT, "make one: flightrecctl dump", "there is no dump in %s", directory);
+	return asprintf(ret, "%s/%s", directory, files[n - 1].name) < 0 ? -ENOMEM : 0;
+}
+
+/* Sets the folders in which object files are searched: those of the user, the recorder's copies, and perf's. */
+static int set_places(struct command *c)
+{
+	struct fr_object_places *p = &c->config.places;
+	const char *slash = strrchr(c->path, '/'), *home = getenv("HOME");
+
+	c->beside = slash ? strndup(c->path, (size_t)(slash - c->path + 1)) : strdup("./");
+	if (!c->beside || asprintf(&c->objects, "%s" OBJECTS, c->beside) < 0 ||
+		asprintf(&c->cache, "%s/.debug", home ? home : "") < 0)
+		return -ENOMEM;
+	p->beside = c->beside;
+	p->folders[p->n_folders++] = c->objects;
+	p->folders[p->n_folders++] = c->cache;
+	return 0;
+}
+
+int command_parse(struct command *c, int argc, char *argv[], struct fr_diag *d)
+{
+	int option, r = 0, n;
+
+	fr_command_line_begin();
+	while (r == 0 && (option = fr_command_line_next(&report_command_line, argc, argv, d)) != 0)
+		r = option < 0 ? option : apply_option(c, option, d);
+	if (r != 0)
+		return r;
+	n = argc - optind;
+	if (n < 1)
+		return fr_fail(d, -EINVAL, PROGRAM " --help lists the verbs", "a verb is missing");
+	if (n > 2)
+		return fr_fail(d, -EINVAL, NULL, "give one file: '%s' is one too many", argv[optind + 2]);
+	r = parse_verb(c, argv[optind], d);
+	if (r < 0)
+		return r;
+	if (n == 2 && strcmp(argv[optind + 1], "latest") != 0)
+		c->path = strdup(argv[optind + 1]);
+	else
+		r = find_latest(c->directory ? c->directory : STATE_DIRECTORY, &c->path, d);
+	if (r < 0 || !c->path)
+		return r < 0 ? r : -ENOMEM;
+	c->config.path = c->path;
+	return set_places(c);
+}
+
+void command_deinit(struct command *c)
+{
+	free(c->pids);
+	free(c->path);
+	free(c->beside);
+	free(c->objects);
+	free(c->cache);
+}
