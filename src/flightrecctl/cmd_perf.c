@@ -59,7 +59,7 @@ static int open_in_perf(const char *verb)
 	return ctl_fail(&diag, r);
 }
 
-static int run_report(void)
+static int run_perf(void)
 {
 	return open_in_perf("report");
 }
@@ -70,7 +70,7 @@ static int run_script(void)
 }
 
 CTL_VERB(perf, CTL_DUMPS, "perf", "[FILE|latest] [-- OPTIONS]", "open a dump in perf report",
-	.most_args = 1, .passes = true, .run = run_report);
+	.most_args = 1, .passes = true, .run = run_perf);
 
 CTL_VERB(script, CTL_DUMPS, "script", "[FILE|latest] [-- OPTIONS]", "open a dump in perf script",
 	.most_args = 1, .passes = true, .run = run_script);

@@ -59,7 +59,7 @@ static int read_sidecar(const char *path, cJSON **ret, struct fr_diag *d)
 	if (r < 0 && d) {
 		fr_diag_prefix(d, "%s", sidecar);
 		snprintf(d->hint, sizeof(d->hint),
-			"the dump itself may be intact: try `flightrecctl report %s`", path);
+			"the dump itself may be intact: try `flightrecctl perf %s`", path);
 	}
 	return r;
 }

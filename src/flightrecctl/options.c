@@ -129,7 +129,9 @@ static void print_help(void)
 	}
 	fr_command_line_print(&all.line);
 	printf("\nExamples:\n"
-	       "  flightrecctl report                                 the newest dump, in perf report\n"
+	       "  flightrecctl explain                                what happened in the newest dump\n"
+	       "  flightrecctl report --html -o page.html             the newest dump as a page for a browser\n"
+	       "  flightrecctl perf                                   the newest dump in perf report\n"
 	       "  flightrecctl script latest -- -F time,comm,event    its samples, in perf script\n"
 	       "  perf report -i \"$(flightrecctl dump --last 30s)\"   what the last 30 s were spent on\n"
 	       "  flightrecctl dump --from 14:03 --to 14:04           a minute of the past\n"

@@ -104,26 +104,27 @@ def fake_perf(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("verb", ["report", "script"])
+@pytest.mark.parametrize("verb", ["perf", "script"])
 def test_the_file_and_the_options_are_passed_to_perf(dumps, fake_perf, verb):
     """The user can name the dump by `latest`, its name, its path, or the path of its JSON. Without an argument, the newest
     dump is used. The exit code is that of perf."""
     newest = dumps / f"perf.data.sample.{STAMP}"
+    of_perf = {"perf": "report", "script": "script"}[verb]
     for words in ([], ["latest"], [newest.name], [str(newest)], [f"{newest}.json"]):
         r = ctl(verb, *words, "-D", dumps, "--", "-F", "time", PATH=str(fake_perf))
-        assert (r.code, r.out.split()) == (7, [verb, "-i", str(newest), "-F", "time"]), (words, r)
+        assert (r.code, r.out.split()) == (7, [of_perf, "-i", str(newest), "-F", "time"]), (words, r)
     merged = dumps / "perf.data"
     merged.write_bytes(b"PERFILE2")
-    assert ctl(verb, "-D", dumps, PATH=str(fake_perf)).out.split() == [verb, "-i", str(merged)], "the newest file"
+    assert ctl(verb, "-D", dumps, PATH=str(fake_perf)).out.split() == [of_perf, "-i", str(merged)], "the newest file"
     symbols = dumps / "perf.data.kallsyms"
     symbols.touch()
-    assert ctl(verb, "-D", dumps, PATH=str(fake_perf)).out.split() == [verb, "-i", str(merged), "--kallsyms", str(symbols)]
+    assert ctl(verb, "-D", dumps, PATH=str(fake_perf)).out.split() == [of_perf, "-i", str(merged), "--kallsyms", str(symbols)]
     (dumps / "debug" / ".build-id").mkdir(parents=True)
     assert ctl(verb, "-D", dumps, PATH=str(fake_perf)).out.split()[:2] == ["--buildid-dir", str(dumps / "debug")]
 
 
 def test_perf_that_is_not_installed(dumps, tmp_path):
-    r = ctl("report", "-D", dumps, PATH=str(tmp_path))
+    r = ctl("perf", "-D", dumps, PATH=str(tmp_path))
     assert r.code == EXIT["error"] and "perf is not installed" in r.err and "linux-perf" in r.err, r
 
 

@@ -302,7 +302,7 @@ def test_symbols_of_a_crashed_kernel_are_beside_its_dump(recorder, shift):
             addr, kind, name = line.split(maxsplit=2)
             own = name if name in ("_text", "_stext") else f"crashed_{name}"
             print(f"{(int(addr, 16) + shift) % (1 << 64):016x} {kind} {own}", file=to)
-    r = d.ctl("report", sample, "--", "--stdio", "--no-children", "-g", "none", "--pid", str(p.pid), "-F", "sym")
+    r = d.ctl("perf", sample, "--", "--stdio", "--no-children", "-g", "none", "--pid", str(p.pid), "-F", "sym")
     assert r.code == 0, r.err
     names = [line.split()[1] for line in r.out.splitlines() if line.strip().startswith("[k]")]
     # Other recorders of this machine can have BPF programs, which have names of their own.

@@ -119,7 +119,7 @@ def test_verbs_open_dumps(service):
     that a stop makes."""
     service.dump("--reason", "to be opened")
     for user in ("root", "alice"):
-        for args in (("report", "latest", "--", "--stdio"), ("script",)):
+        for args in (("perf", "latest", "--", "--stdio"), ("script",)):
             done = service.run("flightrecctl", *args, user=user, check=False)
             assert done.returncode == 0 and len(done.stdout.splitlines()) > 5, (user, args, done)
         copy = f"/tmp/{user}.data"
