@@ -113,15 +113,9 @@ static int format_option(const struct fr_option *o, char *ret, size_t size)
 		!o->argument ? "" : o->argument + (kind == optional_argument));
 }
 
-static void print_heading_before(const struct fr_command_line *c, const struct fr_option *o)
-{
-	for (size_t i = 0; i < c->n_groups; i++)
-		if (c->groups[i].first == o->value)
-			printf("\n%s\n", c->groups[i].heading);
-}
-
 void fr_command_line_print(const struct fr_command_line *c)
 {
+	size_t group = 0;
 	char text[80];
 	int width = 0;
 
@@ -130,7 +124,8 @@ void fr_command_line_print(const struct fr_command_line *c)
 	for (size_t i = 0; i < c->n; i++) {
 		const struct fr_option *o = &c->options[i];
 
-		print_heading_before(c, o);
+		if (group < c->n_groups && c->groups[group].first == o->value)
+			printf("\n%s\n", c->groups[group++].heading);
 		format_option(o, text, sizeof(text));
 		printf("  %-*s  %s\n", width, text, o->help);
 	}

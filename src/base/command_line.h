@@ -19,7 +19,8 @@ struct fr_option {
 	const char *verb; /* the verb that has this option; NULL: all verbs */
 };
 
-/* A heading in the output of --help. It stands before the option whose member `value` is equal to `first`. */
+/* A heading in the output of --help. It stands before the option whose member `value` is equal to `first`.
+   The groups have the order of these options. */
 struct fr_option_group {
 	int first;
 	const char *heading;

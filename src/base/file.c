@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
@@ -56,13 +57,10 @@ ssize_t fr_pread_all(int fd, void *data, size_t len, off_t at)
 	return (ssize_t)done;
 }
 
-int fr_read_file(int dirfd, const char *path, size_t max, struct fr_buf *ret)
+int fr_read_fd(int fd, size_t max, struct fr_buf *ret)
 {
-	_cleanup_close_ int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	size_t start = ret->len;
 
-	if (fd < 0)
-		return -errno;
 	for (;;) {
 		ssize_t n;
 		int r = fr_buf_reserve(ret, 4096 + 1);
@@ -83,6 +81,13 @@ int fr_read_file(int dirfd, const char *path, size_t max, struct fr_buf *ret)
 		if (n == 0)
 			return 0;
 	}
+}
+
+int fr_read_file(int dirfd, const char *path, size_t max, struct fr_buf *ret)
+{
+	_cleanup_close_ int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+
+	return fd < 0 ? -errno : fr_read_fd(fd, max, ret);
 }
 
 int fr_read_line(const char *path, char *ret, size_t size)
@@ -270,4 +275,14 @@ int fr_stat_cached(int fd, struct stat *ret)
 		.st_mtim = {x.stx_mtime.tv_sec, x.stx_mtime.tv_nsec},
 	};
 	return 0;
+}
+
+void fr_file_limit_raise(void)
+{
+	struct rlimit l;
+
+	if (getrlimit(RLIMIT_NOFILE, &l) == 0) {
+		l.rlim_cur = l.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &l);
+	}
 }

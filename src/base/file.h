@@ -20,8 +20,10 @@ int fr_pwrite_all(int fd, const void *data, size_t len, off_t at);
 /* Reads LEN bytes at AT, or fewer at the end of the file. Returns the number of bytes or a negative errno. */
 ssize_t fr_pread_all(int fd, void *data, size_t len, off_t at);
 
-/* Appends the content of DIRFD/PATH to RET, and a NUL that RET->len does not count. DIRFD may be AT_FDCWD.
-   Returns 0, -EFBIG if there are more than MAX bytes, or another negative errno. */
+/* Appends what a read of FD to the end returns to RET, and a NUL that RET->len does not count. Returns 0,
+   -EFBIG if there are more than MAX bytes, or another negative errno. */
+int fr_read_fd(int fd, size_t max, struct fr_buf *ret);
+/* The same for the file DIRFD/PATH. DIRFD may be AT_FDCWD. */
 int fr_read_file(int dirfd, const char *path, size_t max, struct fr_buf *ret);
 
 /* Reads the first line of a file, without its newline. RET gets at most SIZE bytes, with the NUL. Returns 0
@@ -44,8 +46,8 @@ void fr_remove_prefixed(int dirfd, const char *prefix);
    which has TMP_SIZE bytes (NAME_MAX + 1 are enough). Returns a descriptor or a negative errno. */
 int fr_tmp_create(int dirfd, const char *name, mode_t mode, char *ret_tmp, size_t tmp_size);
 
-/* Renames the file FROM to TO. Returns 0; -EEXIST if there is already a file TO; or another negative errno.
- */
+/* Renames the file FROM to TO. Returns 0; -EEXIST if there is already a file TO; or another negative
+   errno. */
 int fr_rename_to_new(int dirfd, const char *from, const char *to);
 
 /* Renames TMP, which the caller has synced, to NAME, and syncs the directory. Waits for the disk. Returns 0;
@@ -77,3 +79,6 @@ void fr_directory_name(int dirfd, char *ret, size_t size);
 /* Reads device, inode, size and mtime of an open file from the kernel's cache. Does not ask the file system,
    because a file system can hang. Returns 0 or a negative errno. */
 int fr_stat_cached(int fd, struct stat *ret);
+
+/* Raises the limit of open files of this process as far as it is allowed to. */
+void fr_file_limit_raise(void);

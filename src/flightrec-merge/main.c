@@ -5,7 +5,9 @@
 #include "flightrec-merge/command.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/owner.h"
+#include "base/progress.h"
 #include "base/service.h"
 #include "report.h"
 
@@ -16,14 +18,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/resource.h>
 
 static void print_warning(void *ctx, const char *text)
 {
 	struct command *c = ctx;
 	char **list;
 
-	report_progress_end();
+	fr_progress_end();
 	fprintf(stderr, PROGRAM ": %s\n", text);
 	list = reallocarray(c->warnings, c->n_warnings + 1, sizeof(*list));
 	if (!list)
@@ -31,17 +32,6 @@ static void print_warning(void *ctx, const char *text)
 	c->warnings = list;
 	list[c->n_warnings] = strdup(text);
 	c->n_warnings += list[c->n_warnings] != NULL;
-}
-
-/* Raises the limit of open files, because each input needs a descriptor. */
-static void raise_file_limit(void)
-{
-	struct rlimit l;
-
-	if (getrlimit(RLIMIT_NOFILE, &l) == 0) {
-		l.rlim_cur = l.rlim_max;
-		(void)setrlimit(RLIMIT_NOFILE, &l);
-	}
 }
 
 static int merge(struct command *c)
@@ -52,9 +42,9 @@ static int merge(struct command *c)
 	int r;
 
 	if (c->progress || (!c->quiet && isatty(STDERR_FILENO)))
-		c->options.progress = report_progress;
+		c->options.progress = fr_progress_draw;
 	r = fr_merge(&c->options, &report, &d);
-	report_progress_end();
+	fr_progress_end();
 	/* If there are no inputs, there is nothing to do: the recorder itself may have merged the files when
 	   it ended. */
 	if (c->service && r == -ENOENT)
@@ -126,7 +116,7 @@ static int run(struct command *c, int argc, char *argv[])
 	}
 	if (c->service)
 		(void)fr_owner_init();
-	raise_file_limit();
+	fr_file_limit_raise(); /* each input needs a descriptor */
 	return merge(c);
 }
 

@@ -1,42 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "report.h"
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/json.h"
 #include "base/units.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <string.h>
-
-#define BAR 40
-
-static bool bar_is_there;
-
-void report_progress(void *ctx, uint64_t done, uint64_t total)
-{
-	static uint64_t last_ns;
-	uint64_t now = fr_monotonic_ns();
-	unsigned percent = total ? (unsigned)((double)done * 100 / (double)total) : 100;
-	char bar[BAR + 1];
-
-	if (bar_is_there && now - last_ns < 100 * FR_NSEC_PER_MSEC && done < total)
-		return;
-	last_ns = now;
-	for (unsigned i = 0; i < BAR; i++)
-		bar[i] = i < percent * BAR / 100 ? '#' : '.';
-	bar[BAR] = '\0';
-	fprintf(stderr, "\r[%s] %3u%%", bar, percent);
-	fflush(stderr);
-	bar_is_there = true;
-}
-
-void report_progress_end(void)
-{
-	if (bar_is_there)
-		fprintf(stderr, "\r%*s\r", BAR + 8, "");
-	bar_is_there = false;
-}
 
 void report_text(const struct fr_merge_options *o, const struct fr_merge_report *r, uint64_t took_ns)
 {

@@ -2,84 +2,24 @@
 #include "flightrecctl/ctl.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/terminal.h"
 #include "base/timestamp.h"
 
 #include <errno.h>
 #include <string.h>
-#include <sys/wait.h>
 
-static struct {
-	pid_t pager;
-	int colours; /* 1: use colours; -1: use no colours; 0: not decided yet */
-} out;
-
-static const char *first_env(const char *const *names)
-{
-	for (; *names; names++)
-		if (getenv(*names))
-			return getenv(*names);
-	return NULL;
-}
-
-static _Noreturn void pager_main(int fd, const char *command)
-{
-	dup2(fd, STDIN_FILENO);
-	setenv("LESS", "FRSXMK", !getenv("LESS"));
-	/* The pager must not let a user start a shell, because the user can have started this program with
-	   sudo. */
-	setenv("LESSSECURE", "1", 1);
-	if (command)
-		execl("/bin/sh", "sh", "-c", command, (char *)NULL);
-	execlp("less", "less", (char *)NULL);
-	execlp("more", "more", (char *)NULL);
-	execlp("cat", "cat", (char *)NULL);
-	_exit(127);
-}
+static int colours; /* 1: use colours; -1: use no colours; 0: not decided yet */
 
 void ctl_pager_open(void)
 {
-	static const char *const variables[] = {"FLIGHTREC_PAGER", "SYSTEMD_PAGER", "PAGER", NULL};
-	const char *command = first_env(variables);
-	int fds[2];
-
 	(void)ctl_colour(CTL_NORMAL); /* decides about colours before standard output becomes a pipe */
-	if (ctl.no_pager || !isatty(STDOUT_FILENO) || (command && (!*command || !strcmp(command, "cat"))) ||
-		pipe(fds) < 0)
-		return;
-	fflush(NULL);
-	out.pager = fork();
-	if (out.pager == 0) {
-		close(fds[1]);
-		pager_main(fds[0], command);
-	}
-	close(fds[0]);
-	if (out.pager > 0)
-		dup2(fds[1], STDOUT_FILENO);
-	close(fds[1]);
+	if (!ctl.no_pager)
+		fr_pager_open();
 }
 
 void ctl_pager_close(void)
 {
-	fflush(stdout);
-	if (out.pager <= 0)
-		return;
-	fclose(stdout);
-	close(STDOUT_FILENO);
-	while (waitpid(out.pager, NULL, 0) < 0 && errno == EINTR)
-		;
-	out.pager = 0;
-}
-
-/* Returns whether to use colours. If SYSTEMD_COLORS is set and not empty, only this variable decides.
-   Otherwise, colours are used on a terminal, unless TERM is not set or "dumb", or NO_COLOR is set and not
-   empty (no-color.org). */
-static bool want_colours(void)
-{
-	const char *forced = getenv("SYSTEMD_COLORS"), *no = getenv("NO_COLOR"), *term = getenv("TERM");
-
-	if (forced && *forced)
-		return fr_boolean_parse(forced) != 0;
-	return isatty(STDOUT_FILENO) && !(no && *no) && term && strcmp(term, "dumb");
+	fr_pager_close();
 }
 
 const char *ctl_colour(enum ctl_colour c)
@@ -92,9 +32,9 @@ const char *ctl_colour(enum ctl_colour c)
 		[CTL_RED] = "\033[1;31m",
 	};
 
-	if (out.colours == 0)
-		out.colours = want_colours() ? 1 : -1;
-	return out.colours > 0 ? sequences[c] : "";
+	if (colours == 0)
+		colours = fr_terminal_has_colours() ? 1 : -1;
+	return colours > 0 ? sequences[c] : "";
 }
 
 void ctl_print_json(const cJSON *json)
