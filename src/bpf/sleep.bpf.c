@@ -7,6 +7,7 @@
  *   sched_waking                  notes the waker; if the sleep is long: sample flightrec:waker
  *   sched_switch, next task       if it was off the CPU for long: begins the sample flightrec:offcpu
  *   irq_work_entry                adds the user stack of this task, and puts the sample into the ring
+ *   iterator of tasks             for a dump: writes a record of each wait that has not ended
  *
  * In sched_switch, the memory of the next task cannot be read yet. So the program raises an interrupt, which
  * the CPU takes as soon as the switch is complete: before the task runs any code of its own.
@@ -49,11 +50,23 @@ struct cfs_rq {
 struct sched_entity {
 	struct cfs_rq *cfs_rq;
 };
+struct thread_info {
+	__u32 cpu;
+};
 struct task_struct {
+	struct thread_info thread_info;
 	int pid, tgid;
 	unsigned int flags;
 	char comm[FR_SLEEP_COMM];
 	struct sched_entity se;
+};
+struct seq_file;
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
 };
 #pragma clang attribute pop
 
@@ -127,6 +140,13 @@ struct {
 	__type(key, __u32);
 	__type(value, struct fr_scratch);
 } waker_scratch SEC(".maps");
+/* The iterator can be interrupted by the other programs, so it has a memory of its own. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct fr_scratch);
+} waiting_scratch SEC(".maps");
 
 static __always_inline int is_on(void)
 {
@@ -238,14 +258,14 @@ static __always_inline __u32 current_context(void)
 	return count & PREEMPT_SOFTIRQ ? FR_WAKER_SOFTIRQ : FR_WAKER_TASK;
 }
 
-static __always_inline __u64 index_of(__u32 event)
+static __always_inline __u64 index_of(__u32 event, __u32 cpu)
 {
-	return indexes[event][bpf_get_smp_processor_id() & (CPUS - 1)];
+	return indexes[event][cpu & (CPUS - 1)];
 }
 
 /* Ends the call chain, which begins at words[7] and ends before words[AT], and appends WORDS words of raw
    data. */
-static __always_inline void finish_record(struct fr_record *r, __u32 at, const void *raw, __u32 words)
+static __always_inline void end_record(struct fr_record *r, __u32 at, const void *raw, __u32 words)
 {
 	__u64 *to = r->scratch->words;
 
@@ -257,6 +277,11 @@ static __always_inline void finish_record(struct fr_record *r, __u32 at, const v
 	for (__u32 i = 0; i < words; i++)
 		to[(at + i) % FR_BPF_WORDS] = ((const __u64 *)raw)[i];
 	r->words = at + words;
+}
+
+static __always_inline void finish_record(struct fr_record *r, __u32 at, const void *raw, __u32 words)
+{
+	end_record(r, at, raw, words);
 	fr_record_submit(r);
 }
 
@@ -338,6 +363,8 @@ static __always_inline void fill_sleep(struct fr_sleep_raw *raw, const struct fr
 	/* A waker can come while the task is about to leave the CPU, with interrupts disabled. */
 	if (waking_ns < out_ns && (!s->woken_early || waking_ns + EARLY_NS < out_ns)) {
 		raw->waker_context = FR_WAKER_UNKNOWN;
+		raw->blocked = duration; /* most of a sleep is before the waking, which was not seen */
+		raw->runqueue = 0;
 		return;
 	}
 	if (waking_ns > out_ns && waking_ns - out_ns <= duration) {
@@ -366,7 +393,7 @@ static __always_inline void raise_interrupt(void)
 
 static __always_inline void begin_sleep_sample(struct task_struct *next, const struct fr_sleep *s)
 {
-	const __u64 at = index_of(FR_SLEEP_EVENT);
+	const __u64 at = index_of(FR_SLEEP_EVENT, bpf_get_smp_processor_id());
 	struct fr_record r;
 	struct begun *b;
 	__u32 zero = 0;
@@ -463,7 +490,7 @@ static __always_inline long read_waker_stack(void *ctx, __u64 *to)
 static __always_inline void make_waker_sample(
 	void *ctx, struct task_struct *woken, __u32 context, __u64 slept)
 {
-	const __u64 index_plus_1 = index_of(FR_WAKER_EVENT);
+	const __u64 index_plus_1 = index_of(FR_WAKER_EVENT, bpf_get_smp_processor_id());
 	struct fr_waker_raw raw = {.size = sizeof(raw) - sizeof(raw.size),
 		.common_type = FR_WAKER_TRACEPOINT,
 		.common_pid = (__u32)bpf_get_current_pid_tgid(),
@@ -500,7 +527,7 @@ static __always_inline void note_waker(struct fr_sleep *s)
 	s->waker_comm[0] = 0;
 	/* Most sleeps are short. The rest costs more than all else, so it is only noted for a sleep that is
 	   at least a small part of the threshold. */
-	if (now - s->out_ns < threshold_ns / 16)
+	if ((__s64)(now - s->out_ns) < (__s64)(threshold_ns / 16))
 		return;
 	s->context = current_context();
 	bpf_get_current_comm(s->waker_comm, sizeof(s->waker_comm));
@@ -510,6 +537,7 @@ SEC("tp_btf/sched_waking")
 int BPF_PROG(sched_waking, struct task_struct *woken)
 {
 	struct fr_sleep *s;
+	__s64 slept;
 
 	if (!is_on())
 		return 0;
@@ -519,9 +547,60 @@ int BPF_PROG(sched_waking, struct task_struct *woken)
 	/* While the task runs, each waking can be the one that ends its next sleep, before sched_switch. */
 	if (s->waking_ns <= s->out_ns || s->in_ns >= s->out_ns)
 		note_waker(s);
-	if (s->in_ns < s->out_ns && s->state && !s->preempted && s->waking_ns - s->out_ns >= threshold_ns &&
+	/* Negative if the task leaves another CPU at this moment. */
+	slept = (__s64)(s->waking_ns - s->out_ns);
+	if (s->in_ns < s->out_ns && s->state && !s->preempted && slept >= (__s64)threshold_ns &&
 		s->waker_pid != own_tgid && is_followed(s->out_ns))
-		make_waker_sample(ctx, woken, s->context, s->waking_ns - s->out_ns);
+		make_waker_sample(ctx, woken, s->context, (__u64)slept);
+	return 0;
+}
+
+/* Writes a record of the wait of TASK, of which S is a copy. The record is a sample of the event offcpu; the
+   dump makes one of flightrec:waiting of it. */
+static __always_inline void write_wait(
+	struct seq_file *seq, struct task_struct *task, const struct fr_sleep *s)
+{
+	const __u32 cpu = task->thread_info.cpu;
+	const __u64 index_plus_1 = index_of(FR_SLEEP_EVENT, cpu);
+	struct fr_sleep_raw raw;
+	struct fr_record r;
+	__u32 size;
+	long n = 0;
+
+	if (!index_plus_1 || !fr_record_begin(&r, &waiting_scratch, index_plus_1 - 1, 0,
+				     PERF_RECORD_MISC_KERNEL, s->in_ns - s->out_ns))
+		return;
+	r.scratch->words[3] = (__u32)task->tgid | (__u64)(__u32)task->pid << 32;
+	r.scratch->words[5] = cpu;
+	if (r.event->flags & FR_BPF_KERNEL_STACK)
+		n = bpf_get_task_stack(task, &r.scratch->words[9], FR_BPF_STACK_MAX * sizeof(__u64), 0);
+	fill_sleep(&raw, s);
+	if (raw.state[0] != 'R' && raw.blocked == raw.duration && raw.waker_context == FR_WAKER_UNKNOWN)
+		raw.waker_context = FR_WAKER_NONE; /* nobody has woken it */
+	end_record(&r, end_kernel_stack(&r, n), &raw, sizeof(raw) / 8);
+	r.scratch->words[4] = s->in_ns;
+	size = r.words % FR_BPF_WORDS * 8;
+	r.scratch->words[0] |= (__u64)size << 48;
+	FR_OPAQUE(size);
+	size &= FR_BPF_WORDS * 8 - 8;
+	bpf_seq_write(seq, r.scratch->words, size);
+}
+
+/* User stacks cannot be read here: to read the memory of another task can wait, without a limit. */
+SEC("iter/task")
+int waiting(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct fr_sleep *s, copy;
+
+	if (!task || !is_on() || !(s = find_sleep(task->pid)))
+		return 0;
+	copy = *s;
+	if (copy.in_ns >= copy.out_ns)
+		return 0;
+	copy.in_ns = bpf_ktime_get_ns();
+	if (copy.in_ns - copy.out_ns >= threshold_ns && is_followed(copy.out_ns))
+		write_wait(ctx->meta->seq, task, &copy);
 	return 0;
 }
 

@@ -3,15 +3,17 @@
 
 /*
  * What src/capture/ and the BPF programs of the event offcpu (sleep.bpf.c) share: the table of sleeps, and
- * the raw data of the two events.
+ * the raw data of the events. Dumps add the event flightrec:waiting, for waits that have not ended: its raw
+ * data is that of flightrec:offcpu (src/dump/waits.h).
  */
 
 #include "unwind.h"
 
-/* The tracepoint ids of our two events. The kernel gives a tracepoint the lowest free id of 16 bits, so no
+/* The tracepoint ids of our events. The kernel gives a tracepoint the lowest free id of 16 bits, so no
    kernel tracepoint has these ids. flightrec:trigger has the id 65535 (src/dump/trigger_sample.c). */
 #define FR_SLEEP_TRACEPOINT 65500u
 #define FR_WAKER_TRACEPOINT 65501u
+#define FR_WAITING_TRACEPOINT 65502u
 
 enum { FR_SLEEP_EVENT, FR_WAKER_EVENT, FR_SLEEP_EVENTS };
 

@@ -310,6 +310,11 @@ void fr_bpf_capture_set_threshold(struct fr_bpf_capture *b, uint64_t ns)
 		fr_off_cpu_set_threshold(b->off_cpu, ns);
 }
 
+int fr_bpf_capture_open_waits(const struct fr_bpf_capture *b)
+{
+	return b && b->off_cpu ? fr_off_cpu_open_waits(b->off_cpu) : -ENOENT;
+}
+
 /* Counts the sleeps that the programs could not follow. Their CPU is not known. */
 static void count_untracked(struct fr_bpf_capture *b)
 {

@@ -57,6 +57,8 @@ int fr_bpf_capture_add_off_cpu(struct fr_bpf_capture *b, const struct fr_event *
 void fr_bpf_capture_enable(struct fr_bpf_capture *b);
 void fr_bpf_capture_disable(struct fr_bpf_capture *b);
 void fr_bpf_capture_set_threshold(struct fr_bpf_capture *b, uint64_t ns);
+/* The same as fr_capture_open_waits(). */
+int fr_bpf_capture_open_waits(const struct fr_bpf_capture *b);
 
 /* Drains the rings, and counts the losses. OWNER counts records that are not valid. Returns the number of
    bytes. Recorder thread. */

@@ -75,6 +75,11 @@ void fr_capture_disable(struct fr_capture *c);
 uint64_t fr_capture_frequency(const struct fr_capture *c);
 /* Returns the configured threshold of the event offcpu, in ns; 0: it is not recorded. */
 uint64_t fr_capture_off_cpu_threshold(const struct fr_capture *c);
+/* Returns a descriptor from which one read to the end returns the waits that have not ended: a sample of
+   flightrec:offcpu for each wait of at least the threshold, as if it ended at the time of the read, and with
+   the kernel stack only. The caller closes the descriptor, also after C is freed. On failure, returns a
+   negative errno; -ENOENT: the event offcpu is not recorded. */
+int fr_capture_open_waits(const struct fr_capture *c);
 /*
  * Changes the frequency of each event to its configured frequency divided by DIVISOR, but at least 1 Hz.
  * Multiplies the threshold of offcpu by DIVISOR. Does not change events with a period. A task that has

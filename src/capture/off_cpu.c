@@ -265,6 +265,13 @@ void fr_off_cpu_set_threshold(struct fr_off_cpu *o, uint64_t ns)
 	__atomic_store_n(&o->programs->bss->threshold_ns, ns, __ATOMIC_RELAXED);
 }
 
+int fr_off_cpu_open_waits(const struct fr_off_cpu *o)
+{
+	const int fd = bpf_iter_create(bpf_link__fd(o->programs->links.waiting));
+
+	return fd < 0 ? -errno : fd;
+}
+
 size_t fr_off_cpu_fds(const struct fr_off_cpu *o, int ret[static FR_OFF_CPU_LINKS_MAX], int *ret_sleeps)
 {
 	struct bpf_link *const links[FR_OFF_CPU_LINKS_MAX] = {o->programs->links.sched_switch,

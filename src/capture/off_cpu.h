@@ -45,6 +45,10 @@ void fr_off_cpu_set_index(struct fr_off_cpu *o, unsigned which, int cpu, uint32_
 void fr_off_cpu_enable(struct fr_off_cpu *o);
 void fr_off_cpu_disable(struct fr_off_cpu *o);
 void fr_off_cpu_set_threshold(struct fr_off_cpu *o, uint64_t ns);
+/* Returns a descriptor, which the caller closes. A read of it goes over the tasks, and returns a record for
+   each wait of at least the threshold that has not ended: a sample of flightrec:offcpu, with the kernel stack
+   only. Returns a negative errno on failure. */
+int fr_off_cpu_open_waits(const struct fr_off_cpu *o);
 /* Sets RET to the links of the programs, and *RET_SLEEPS to the table of sleeps; all stay O's. Returns the
    number of links. */
 #define FR_OFF_CPU_LINKS_MAX 6

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The formats by which readers decode the raw data of our two events (src/bpf/sleep.h). */
+/* The formats by which readers decode the raw data of our events (src/bpf/sleep.h). */
 #include "capture/capture.h"
 #include "capture/capture_internal.h"
 #include "bpf/sleep.h"
@@ -27,27 +27,32 @@ _Static_assert(IS_AT(fr_sleep_raw, waker_context, 8) && IS_AT(fr_sleep_raw, dura
 		       IS_AT(fr_sleep_raw, waker_pid, 36) && IS_AT(fr_sleep_raw, waker_comm, 44) &&
 		       IS_AT(fr_sleep_raw, state, 60) && sizeof(struct fr_sleep_raw) == 72,
 	"as the format says");
-_Static_assert(FR_SLEEP_TRACEPOINT == 65500 && FR_WAKER_TRACEPOINT == 65501, "as the formats say");
+_Static_assert(FR_SLEEP_TRACEPOINT == 65500 && FR_WAKER_TRACEPOINT == 65501 && FR_WAITING_TRACEPOINT == 65502,
+	"as the formats say");
 _Static_assert(IS_AT(fr_waker_raw, context, 8) && IS_AT(fr_waker_raw, slept, 12) &&
 		       IS_AT(fr_waker_raw, woken_pid, 20) && IS_AT(fr_waker_raw, woken_comm, 28) &&
 		       sizeof(struct fr_waker_raw) == 48,
 	"as the format says");
 
-static const char sleep_format[] =
-	"name: offcpu\nID: 65500\n" COMMON
-	"\tfield:unsigned int waker_context;\toffset:8;\tsize:4;\tsigned:0;\n"
-	"\tfield:u64 duration;\toffset:12;\tsize:8;\tsigned:0;\n"
-	"\tfield:u64 blocked;\toffset:20;\tsize:8;\tsigned:0;\n"
-	"\tfield:u64 runqueue;\toffset:28;\tsize:8;\tsigned:0;\n"
-	"\tfield:int waker_pid;\toffset:36;\tsize:4;\tsigned:1;\n"
-	"\tfield:int waker_tid;\toffset:40;\tsize:4;\tsigned:1;\n"
-	"\tfield:char waker_comm[16];\toffset:44;\tsize:16;\tsigned:1;\n"
-	"\tfield:char state[8];\toffset:60;\tsize:8;\tsigned:1;\n"
-	"\n"
-	"print fmt: \"state=%s duration=%llu.%06llums blocked=%llu.%06llums runqueue=%llu.%06llums "
-	"waker=%s[%d/%d] waker_context=%s\", REC->state, " MS("duration") ", " MS("blocked") ", " MS(
-		"runqueue") ", REC->waker_comm, REC->waker_pid, REC->waker_tid, "
-			    "__print_symbolic(REC->waker_context, " CONTEXTS ")\n";
+/* Of flightrec:offcpu and flightrec:waiting. */
+#define WAIT_FIELDS                                                                                          \
+	COMMON                                                                                               \
+	"\tfield:unsigned int waker_context;\toffset:8;\tsize:4;\tsigned:0;\n"                               \
+	"\tfield:u64 duration;\toffset:12;\tsize:8;\tsigned:0;\n"                                            \
+	"\tfield:u64 blocked;\toffset:20;\tsize:8;\tsigned:0;\n"                                             \
+	"\tfield:u64 runqueue;\toffset:28;\tsize:8;\tsigned:0;\n"                                            \
+	"\tfield:int waker_pid;\toffset:36;\tsize:4;\tsigned:1;\n"                                           \
+	"\tfield:int waker_tid;\toffset:40;\tsize:4;\tsigned:1;\n"                                           \
+	"\tfield:char waker_comm[16];\toffset:44;\tsize:16;\tsigned:1;\n"                                    \
+	"\tfield:char state[8];\toffset:60;\tsize:8;\tsigned:1;\n"                                           \
+	"\n"                                                                                                 \
+	"print fmt: \"state=%s duration=%llu.%06llums blocked=%llu.%06llums runqueue=%llu.%06llums "         \
+	"waker=%s[%d/%d] waker_context=%s\", REC->state, " MS("duration") ", " MS("blocked") ", " MS(        \
+		"runqueue") ", REC->waker_comm, REC->waker_pid, REC->waker_tid, "                            \
+			    "__print_symbolic(REC->waker_context, " CONTEXTS ")\n"
+
+static const char sleep_format[] = "name: offcpu\nID: 65500\n" WAIT_FIELDS;
+static const char waiting_format[] = "name: waiting\nID: 65502\n" WAIT_FIELDS;
 
 static const char waker_format[] =
 	"name: waker\nID: 65501\n" COMMON "\tfield:unsigned int context;\toffset:8;\tsize:4;\tsigned:0;\n"
@@ -69,6 +74,9 @@ int fr_capture_add_formats(const struct fr_capture *c, struct fr_session *s)
 		case FR_OFF_CPU_SLEEP:
 			r = fr_tracing_data_add_format(
 				section, SYSTEM, sleep_format, sizeof(sleep_format) - 1);
+			if (r == 0)
+				r = fr_tracing_data_add_format(
+					section, SYSTEM, waiting_format, sizeof(waiting_format) - 1);
 			break;
 		case FR_OFF_CPU_WAKER:
 			r = fr_tracing_data_add_format(

@@ -110,6 +110,11 @@ uint64_t fr_capture_off_cpu_threshold(const struct fr_capture *c)
 	return 0;
 }
 
+int fr_capture_open_waits(const struct fr_capture *c)
+{
+	return fr_bpf_capture_open_waits(c->bpf);
+}
+
 /* On an error, *RET_FAILED is the index of the open event whose frequency the kernel did not change. */
 static int set_frequencies(struct fr_capture *c, unsigned divisor, size_t *ret_failed)
 {

@@ -6,6 +6,7 @@
 #include "dump/frames.h"
 #include "dump/order.h"
 #include "dump/sidecar.h"
+#include "dump/waits.h"
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/owner.h"
@@ -45,6 +46,7 @@ struct dump {
 	uint64_t head_last_ns; /* no record before the frames is newer */
 	struct fr_jit_stats jit_stats;
 	struct fr_trigger_samples trigger_samples;
+	struct fr_waits waits;
 	bool published;
 	struct fr_frames frames;
 	struct fr_dump_result result;
@@ -68,6 +70,7 @@ static void dump_deinit(struct dump *x)
 	fr_jit_free(x->jit);
 	fr_buf_deinit(&x->maps);
 	fr_trigger_samples_deinit(&x->trigger_samples);
+	fr_waits_deinit(&x->waits);
 	fr_build_ids_free(x->build_ids);
 	fr_buf_deinit(&x->state);
 	fr_buf_deinit(&x->since);
@@ -182,16 +185,21 @@ static int new_jit(struct dump *x)
 	return fr_jit_new(&config, &x->jit);
 }
 
-/* Adds the trigger samples and their event. If there are no trigger samples, the file does not have the
-   event. */
-static int add_trigger_samples(struct dump *x)
+/* Adds the samples that do not come from the rings, and their events: waits that have not ended, and trigger
+   samples. If there are none of a kind, the file does not have the event. */
+static int add_samples(struct dump *x)
 {
 	const struct fr_dump_params *p = x->params;
-	int r = p->n_trigger_samples ? fr_trigger_samples_add_event(&x->session) : 0;
+	int r = p->waits ? fr_waits_init(&x->waits, &x->session, p->waits, p->to_ns) : 0;
 
-	return r < 0 ? r
-		     : fr_trigger_samples_init(
-			       &x->trigger_samples, &x->session, p->trigger_samples, p->n_trigger_samples);
+	if (r == 0 && p->n_trigger_samples)
+		r = fr_trigger_samples_add_event(&x->session);
+	if (r == 0)
+		r = fr_trigger_samples_init(
+			&x->trigger_samples, &x->session, p->trigger_samples, p->n_trigger_samples);
+	if (r == 0 && x->waits.n)
+		r = fr_trigger_samples_add_records(&x->trigger_samples, &x->waits.records, x->waits.time_ns);
+	return r;
 }
 
 static int prepare(struct dump *x, struct fr_diag *d)
@@ -206,7 +214,7 @@ static int prepare(struct dump *x, struct fr_diag *d)
 	if (r == 0)
 		r = fr_feature_set_event_desc(&x->session);
 	if (r == 0)
-		r = add_trigger_samples(x);
+		r = add_samples(x);
 	if (r == 0)
 		r = fr_build_ids_new(x->params, &x->build_ids);
 	if (r == 0)
@@ -217,7 +225,8 @@ static int prepare(struct dump *x, struct fr_diag *d)
 	if (r == 0)
 		r = add_model(x, d);
 	if (r == 0 && x->params->make_room)
-		x->params->make_room(x->params->ctx, x->plan.bytes + x->state.len + HEAD_BYTES);
+		x->params->make_room(
+			x->params->ctx, x->plan.bytes + x->state.len + x->waits.records.len + HEAD_BYTES);
 	return r;
 }
 
@@ -351,6 +360,8 @@ static void complete_result(struct dump *x, uint64_t start_ns)
 	r->bytes = fr_writer_bytes(x->writer);
 	r->write_ns = fr_monotonic_ns() - start_ns;
 	r->trigger_samples = x->trigger_samples.n;
+	r->waits = x->waits.n;
+	r->samples += x->waits.n;
 	r->jit_objects = x->jit_stats.objects;
 	r->jit_functions = x->jit_stats.functions;
 	r->jit_bytes = x->jit_stats.bytes;

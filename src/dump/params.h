@@ -61,6 +61,9 @@ struct fr_dump_params {
 	/* The dump has all trigger samples, also those outside the window. */
 	const struct fr_trigger_sample *trigger_samples;
 	size_t n_trigger_samples;
+	/* The waits that have not ended: samples of flightrec:offcpu, of which the dump makes samples of
+	   flightrec:waiting; NULL: none. */
+	const struct fr_buf *waits;
 	const struct fr_aux_data *aux;		  /* NULL: the recording has no AUX events */
 	struct fr_jit_open_files *jit_open_files; /* or NULL */
 	struct fr_early_ids *early_ids;		  /* NULL: the dump reads build-ids from files */
@@ -88,7 +91,8 @@ struct fr_dump_result {
 	char name[FR_DUMP_NAME_SIZE]; /* "perf.data.sample.20261120T231137.123456Z" */
 	uint64_t bytes;
 	uint64_t samples, sideband; /* numbers of records, without trigger samples */
-	uint64_t from_ns, to_ns;    /* times of the first and the last sample; 0: no samples */
+	uint64_t waits;		 /* the number of samples of waits that have not ended; in `samples`, too */
+	uint64_t from_ns, to_ns; /* times of the first and the last sample; 0: no samples */
 	/* Each ring has a part: its number of samples, and the times of its first and its last sample. */
 	struct fr_dump_part {
 		uint64_t samples, from_ns, to_ns;

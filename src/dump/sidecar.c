@@ -16,8 +16,8 @@
 static bool add_window(cJSON *meta, const struct fr_dump_params *p, const struct fr_dump_result *r)
 {
 	cJSON *o = cJSON_AddObjectToObject(meta, "window");
-	uint64_t to = r->samples ? r->to_ns : FR_MIN(p->to_ns, p->trigger_ns);
-	uint64_t from = r->samples ? r->from_ns : FR_MIN(p->from_ns ? p->from_ns : to, to);
+	uint64_t to = r->to_ns ? r->to_ns : FR_MIN(p->to_ns, p->trigger_ns);
+	uint64_t from = r->to_ns ? r->from_ns : FR_MIN(p->from_ns ? p->from_ns : to, to);
 
 	return o && fr_json_add_time(o, "from", fr_clock_to_realtime(&p->clock, from)) &&
 	       fr_json_add_time(o, "to", fr_clock_to_realtime(&p->clock, to)) &&
@@ -70,7 +70,7 @@ static bool add_members(cJSON *meta, const struct fr_dump_params *p, const struc
 	/* If an earlier attempt to write this dump failed, META has these members already. */
 	static const char *const ours[] = {"version", "file", "boot_id", "host", "time", "monotonic_ns",
 		"window", "samples", "sideband", "bytes", "compressed", "write_seconds", "written_with",
-		"damaged_sections", "jit", "marks", "not_durable", "rings"};
+		"damaged_sections", "jit", "marks", "waiting", "not_durable", "rings"};
 
 	for (size_t i = 0; i < FR_ARRAY_SIZE(ours); i++)
 		cJSON_DeleteItemFromObjectCaseSensitive(meta, ours[i]);
@@ -80,7 +80,7 @@ static bool add_members(cJSON *meta, const struct fr_dump_params *p, const struc
 	       fr_json_add_u64(meta, "monotonic_ns", p->trigger_ns) && add_window(meta, p, r) &&
 	       add_rings(meta, p, r) &&
 	       FR_JSON_ADD_NUMBERS(meta, {"samples", r->samples}, {"sideband", r->sideband},
-		       {"marks", r->trigger_samples}, {"bytes", r->bytes}) &&
+		       {"waiting", r->waits}, {"marks", r->trigger_samples}, {"bytes", r->bytes}) &&
 	       cJSON_AddBoolToObject(meta, "compressed", p->compress) &&
 	       cJSON_AddNumberToObject(
 		       meta, "write_seconds", (double)r->write_ns / (double)FR_NSEC_PER_SEC) &&

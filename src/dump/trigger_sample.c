@@ -252,6 +252,26 @@ int fr_trigger_samples_init(struct fr_trigger_samples *t, const struct fr_sessio
 	return finish_section(&records, &t->records);
 }
 
+int fr_trigger_samples_add_records(
+	struct fr_trigger_samples *t, const struct fr_buf *records, uint64_t time_ns)
+{
+	struct builder all = {0};
+	size_t at = 0;
+
+	while (at < t->records.len) {
+		const struct perf_event_header *h = (const void *)(t->records.data + at);
+
+		if (fr_record_time(h) > time_ns)
+			break;
+		at += h->size;
+	}
+	put_bytes(&all, t->records.data, at);
+	put_bytes(&all, records->data, records->len);
+	put_bytes(&all, t->records.data + at, t->records.len - at);
+	fr_buf_deinit(&t->records);
+	return finish_section(&all, &t->records);
+}
+
 void fr_trigger_samples_deinit(struct fr_trigger_samples *t)
 {
 	fr_buf_deinit(&t->records);

@@ -19,9 +19,9 @@
 #define FR_TRIGGER_SAMPLE_EVENT "flightrec:trigger"
 
 struct fr_trigger_samples {
-	struct fr_buf records; /* ordered by time */
+	struct fr_buf records; /* ordered by time; also the records of fr_trigger_samples_add_records() */
 	size_t written;	       /* how many bytes of the records have been written */
-	uint64_t n;	       /* number of records */
+	uint64_t n;	       /* number of trigger samples */
 };
 
 /* Adds the event "flightrec:trigger" to S as its last event, with its format and description. Returns 0 or a
@@ -31,6 +31,9 @@ int fr_trigger_samples_add_event(struct fr_session *s);
    Returns 0 or -ENOMEM. */
 int fr_trigger_samples_init(struct fr_trigger_samples *t, const struct fr_session *s,
 	const struct fr_trigger_sample *samples, size_t n);
+/* Adds the RECORDS, which all have the time TIME_NS, at their place. Returns 0 or -ENOMEM. */
+int fr_trigger_samples_add_records(
+	struct fr_trigger_samples *t, const struct fr_buf *records, uint64_t time_ns);
 void fr_trigger_samples_deinit(struct fr_trigger_samples *t);
 /* Returns the time of the oldest record that has not been written yet; UINT64_MAX: all are written. */
 uint64_t fr_trigger_samples_next_ns(const struct fr_trigger_samples *t);

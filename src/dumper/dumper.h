@@ -64,6 +64,10 @@ struct fr_dumper_config {
 	/* Takes a reference to each AUX area of the recording. The dumper thread calls this function before
 	   the snapshot. Returns 0 or -ENOMEM. */
 	int (*ref_aux)(void *ctx, struct fr_aux_areas *ret);
+	/* Opens a descriptor of the waits that have not ended (fr_capture_open_waits()). The dumper thread
+	   calls this function before the snapshot. Returns a negative errno on failure; -ENOENT: waits are
+	   not recorded. */
+	int (*open_waits)(void *ctx);
 	void *ctx;
 };
 

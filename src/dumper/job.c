@@ -29,6 +29,7 @@ struct fr_dump_job *fr_dump_job_free(struct fr_dump_job *job)
 	if (!job)
 		return NULL;
 	fr_job_aux_free(job->aux);
+	fr_buf_deinit(&job->waits);
 	cJSON_Delete(job->meta);
 	free(job->callers);
 	for (char **name = job->names; name && *name; name++)

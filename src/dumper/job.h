@@ -54,6 +54,7 @@ struct fr_dump_job {
 	unsigned n_rings;
 	bool compress;
 	struct fr_file_writer_config writer;
+	struct fr_buf waits;	/* that have not ended, from the snapshot on (struct fr_dump_params) */
 	struct fr_job_aux *aux; /* the AUX data, from the snapshot on; NULL: none */
 	cJSON *meta;	/* content of the sidecar: "cause", "causes" …; fr_dump_write() adds the rest */
 	void **callers; /* calls of the main loop that wait for the outcome */

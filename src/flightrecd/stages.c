@@ -234,6 +234,17 @@ static int ref_aux(void *ctx, struct fr_aux_areas *ret)
 	return r;
 }
 
+static int open_waits(void *ctx)
+{
+	struct fr_daemon *m = ctx;
+	int fd;
+
+	fr_lock(&m->parts_lock);
+	fd = fr_capture_open_waits(m->recording.capture);
+	fr_unlock(&m->parts_lock);
+	return fd;
+}
+
 static int start_dumper(struct fr_daemon *m, struct fr_diag *d)
 {
 	const struct fr_dumper_config dumper = {
@@ -252,6 +263,7 @@ static int start_dumper(struct fr_daemon *m, struct fr_diag *d)
 		.add_losses = add_losses,
 		.add_steps = add_steps,
 		.ref_aux = ref_aux,
+		.open_waits = open_waits,
 		.ctx = m,
 	};
 

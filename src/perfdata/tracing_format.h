@@ -23,7 +23,7 @@ int fr_tracing_data_add_format(struct fr_buf *section, const char *system, const
    is malformed, or -ENOMEM. On failure, A does not change. */
 int fr_tracing_data_unite(struct fr_buf *a, const struct fr_buf *b);
 
-/* Calls EACH for each format of SECTION. SYSTEM is NULL for the system ftrace. FORMAT has LEN bytes and no NUL.
-   Returns 0, -EBADMSG if SECTION is malformed, or -ENOMEM. */
+/* Calls EACH for each format of SECTION. SYSTEM is NULL for the system ftrace. FORMAT has LEN bytes and no
+   NUL. Returns 0, -EBADMSG if SECTION is malformed, or -ENOMEM. */
 int fr_tracing_data_for_each(const struct fr_buf *section,
 	void (*each)(void *ctx, const char *system, const char *format, size_t len), void *ctx);

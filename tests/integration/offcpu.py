@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Reads the events flightrec:offcpu and flightrec:waker of a file with stock perf."""
+"""Reads the events flightrec:offcpu, flightrec:waker and flightrec:waiting of a file with stock perf."""
 import json
 import re
 from collections import namedtuple
@@ -32,13 +32,18 @@ def parse(block, pattern):
                   fields.groupdict(), [n for k, n in names if k], [n for k, n in names if not k])
 
 
-def samples_of(path):
-    """Returns (sleeps, wakers): the samples of the two events."""
+def all_samples_of(path):
+    """Returns (sleeps, wakers, waits that had not ended): the samples of the three events."""
     out = must("perf", "script", "--ns", "--no-inline", "-i", path, "-F", "comm,pid,tid,cpu,time,event,period,trace,ip,sym",
                timeout=600).out
     blocks = [b for b in out.split("\n\n") if b.strip()]
-    return ([parse(b, SLEEP) for b in blocks if " flightrec:offcpu: " in b.split("\n", 1)[0]],
-            [parse(b, WAKER) for b in blocks if " flightrec:waker: " in b.split("\n", 1)[0]])
+    return tuple([parse(b, pattern) for b in blocks if f" flightrec:{event}: " in b.split("\n", 1)[0]]
+                 for event, pattern in (("offcpu", SLEEP), ("waker", WAKER), ("waiting", SLEEP)))
+
+
+def samples_of(path):
+    """Returns (sleeps, wakers)."""
+    return all_samples_of(path)[:2]
 
 
 def ms(sample, field="duration"):

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The event offcpu: how long tasks were off the CPU, in which state and with which stack, and who woke them. The loads know the
 truth: frtest-incident prints each time that a thread did not run."""
+import json
 import os
 import re
 import shutil
+import subprocess
 import time
 from collections import Counter, defaultdict
 
 import pytest
 
-from harness import Daemon, end, meta, must, program, quiet_config, run, start, start_load, until
-from offcpu import ms, samples_of, truths
+from harness import Daemon, end, merge, meta, must, program, quiet_config, run, start, start_load, until
+from offcpu import all_samples_of, ms, samples_of, truths
 
 NEAR_MS = 1
 # A sandbox can hide what its own threads do: switches to other threads, and so the ends of some sleeps; and interrupts during
@@ -235,3 +237,90 @@ def test_without_the_capability(recorder):
     assert "flightrec:offcpu" not in [e["name"] for e in d.status()["events"]]
     bad = run(*drop, program("flightrecd"), "-e", "offcpu", "-o", d.directory, "--socket", d.directory / "other")
     assert bad.code != 0 and "CAP_BPF" in bad.err, bad.err
+
+
+def waiting_in(path):
+    """The waits that had not ended, by thread."""
+    _, _, found = all_samples_of(path)
+    mine = by_tid(found)
+    assert all(len(x) == 1 for x in mine.values()), "each wait once"
+    return {tid: x[0] for tid, x in mine.items()}
+
+
+@pytest.fixture(scope="module")
+def stuck(tmp_path_factory):
+    """Dumps while the threads of frtest-stuck wait. Returns (what they print, the recorder, the path of the dump)."""
+    directory = tmp_path_factory.mktemp("stuck")
+    (directory / "d").mkdir()
+    d = Daemon(directory / "d", "-e", "cpu-clock", "-e", "offcpu")
+    d.start()
+    needs_bpf(d.log())
+    load = start(program("frtest-stuck"), stdout=subprocess.PIPE, text=True)
+    known = [json.loads(load.stdout.readline()) for _ in range(3)]
+    time.sleep(1)
+    yield known, d, d.dump_by_control()
+    end(load)
+    d.stop()
+    d.wait()
+
+
+def test_waits_that_have_not_ended(stuck):
+    known, _, dump = stuck
+    found, fields = waiting_in(dump), meta(dump)
+    to_ns = fields["monotonic_ns"]
+    for w in known:
+        s = found[w["tid"]]
+        assert s.pid == w["pid"] and s.comm == "frtest-stuck" and s.fields["state"] == w["state"]
+        # The wait begins a little later than the thread has printed its line.
+        assert s.ns == to_ns and 1e9 <= s.period <= to_ns - w["from_ns"] and s.period == round(ms(s) * 1e6) == round(ms(s, "blocked") * 1e6)
+        assert s.fields["context"] == "none" and s.fields["waker_tid"] == "0"
+        assert any(("futex" if w["state"] == "S" else "vfork") in name for name in s.kernel), s
+    # The threshold is a limit for the time up to the read of the waits, which is a little later than the end of the window.
+    assert fields["waiting"] == len(found) and min(s.period for s in found.values()) > 0, fields
+    sleeps, wakers, _ = all_samples_of(dump)
+    assert fields["samples"] >= len(found) + len(sleeps) + len(wakers)
+
+
+def test_a_wait_is_as_long_as_the_window_lets_it(stuck):
+    """A dump of a window that has passed has the waits at its end."""
+    known, d, _ = stuck
+    dump = d.dump_by_control("--to", f"@{time.time() - 0.5:.6f}")
+    found, to_ns = waiting_in(dump), meta(dump)["asked"]["to_ns"]
+    for w in known:
+        s = found[w["tid"]]
+        assert s.ns == to_ns and 0 < s.period <= to_ns - w["from_ns"]
+
+
+def test_a_wait_is_in_a_dump_once(recorder):
+    """While it lasts, as flightrec:waiting; when it has ended, as flightrec:offcpu."""
+    d = recorder("-e", "offcpu")
+    needs_bpf(d.log())
+    readers = [start("cat", stdin=subprocess.PIPE) for _ in range(20)]
+    pids = {p.pid for p in readers}
+    time.sleep(2)
+    early = d.dump_by_control()
+    for p in readers:
+        p.communicate()
+    late = d.dump_by_control()
+    waits, ended = [], []
+    for dump in (early, late):
+        waits.append(pids & set(waiting_in(dump)))
+        long = [s.tid for s in samples_of(dump)[0] if s.tid in pids and ms(s) > 1000]
+        assert len(long) == len(set(long)), "twice"
+        ended.append(set(long))
+    # The kernel can hide a switch (see SEEN).
+    assert len(waits[0]) >= SEEN * len(pids) and not ended[0], (waits, ended)
+    assert len(ended[1]) >= SEEN * len(pids) and len(waits[1]) <= (1 - SEEN) * len(pids) and not waits[1] & ended[1], (waits, ended)
+
+
+def test_a_merged_file_has_the_waits_of_its_inputs(stuck):
+    known, d, dump = stuck
+    directory = d.directory / "merge"
+    directory.mkdir()
+    for path in [d.directory / "perf.data.auxiliary", *d.samples()]:
+        shutil.copy(path, directory)
+    merged = merge(directory, "--keep", "-o", directory / "perf.data")
+    assert merged.code == 0, merged.err
+    _, _, found = all_samples_of(directory / "perf.data")
+    for w in known:
+        assert len([s for s in found if s.tid == w["tid"]]) == len(list(directory.glob("perf.data.sample.*Z")))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The event offcpu on the kernels of Debian, in QEMU: durations, states, wakers and stacks, and without a missed sleep."""
+import json
 import os
 import sys
 from collections import Counter
@@ -11,16 +12,17 @@ import kernel
 import machine
 
 sys.path.insert(0, str(machine.SOURCE / "tests/integration"))
-from offcpu import ms, samples_of, truths  # noqa: E402
+from offcpu import all_samples_of, ms, truths  # noqa: E402
 
 FULL = "FLIGHTREC_FULL" in os.environ
 BIN = Path(os.environ.get("FLIGHTREC_BIN", machine.BUILD / "dev/bin"))
-PROGRAMS = [BIN / p for p in ("flightrecd", "flightrecctl", "frtest-incident")]
+PROGRAMS = [BIN / p for p in ("flightrecd", "flightrecctl", "frtest-incident", "frtest-stuck")]
 TIMES, MUTEX_TIMES, HELD_MS = 60, 40, 60
 SCRIPT = f"""
     flightrecd -e offcpu -o /tmp --socket /tmp/ctl >/share/log 2>&1 &
     n=0; until flightrecctl --socket /tmp/ctl status 2>&1 | grep -q flightrec:offcpu; do n=$((n + 1)); [ $n -lt 600 ] || exit 1; sleep 0.1; done
     sleep 0.5
+    frtest-stuck >/share/stuck &
     frtest-incident -n {TIMES} -m 20 -f /tmp/data sleeps >/share/sleeps || exit 1
     frtest-incident -n {MUTEX_TIMES} -m {HELD_MS} mutex >/share/mutex || exit 1
     flightrecctl --socket /tmp/ctl dump >/dev/null && flightrecctl --socket /tmp/ctl status --json=short >/share/status
@@ -42,7 +44,12 @@ def test_on_a_kernel_of_debian(series, tmp_path):
         raise AssertionError(f"{e}\n{(share / 'log').read_text()}") from None
     finally:
         vm.kill()
-    sleeps, wakers = samples_of(share / "dump")
+    sleeps, wakers, waiting = all_samples_of(share / "dump")
+    stuck = {w["tid"]: w for w in map(json.loads, (share / "stuck").read_text().splitlines())}
+    found = [s for s in waiting if s.tid in stuck]
+    assert len(stuck) == 3 and sorted(s.tid for s in found) == sorted(stuck), (stuck, waiting)
+    for s in found:
+        assert s.fields["state"] == stuck[s.tid]["state"] and s.period <= s.ns - stuck[s.tid]["from_ns"] and s.kernel, s
     known = truths((share / "sleeps").read_text()) + truths((share / "mutex").read_text())
     kinds = {"futex": "S", "poll": "S", "nanosleep": "S", "mutex": "S"}
     by_tid = {}
