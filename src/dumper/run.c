@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "dumper/job_cgroups.h"
 #include "dumper/job_samples.h"
 
 #include <errno.h>
@@ -17,6 +18,9 @@
    its process model. If the tracker needs more time, the disk of perf.data.auxiliary hangs. The dump would be
    written to the same disk, and would hang, too. */
 #define TRACKER_TIMEOUT_NS (30 * FR_NSEC_PER_SEC)
+
+/* The most bytes of waits that have not ended. A wait has about 300 bytes. */
+#define WAITS_MAX ((size_t)64 << 20)
 
 /* The context of fr_dump_write()'s callbacks. */
 struct writing {
@@ -183,6 +187,7 @@ int fr_dumper_write(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snap
 		.section_max = p->config.section_max,
 		.trigger_samples = samples.v,
 		.n_trigger_samples = samples.n,
+		.waits = &job->waits,
 		.aux = job->aux ? &job->aux->data : NULL,
 		.no_rounds = p->config.no_rounds,
 		.vdso_kept = p->config.vdso_kept,
@@ -204,8 +209,10 @@ int fr_dumper_write(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snap
 	report_writing(p, time_ns);
 	r = fr_dump_write(snapshots, &params, job->meta, &job->result, &job->diag);
 	report_writing(p, 0);
-	if (r >= 0)
+	if (r >= 0) {
+		fr_job_drop_cgroups(job->meta);
 		r = note_directory(p, job);
+	}
 	if (r >= 0)
 		vacuum(p, job, 0, w.time_ns);
 	return r;
@@ -248,6 +255,21 @@ static void finish_aux(struct fr_dumper *p, struct fr_dump_job *job)
 	cJSON_AddStringToObject(job->meta, "aux_error", strerror(-r));
 }
 
+/* Reads the waits that have not ended. This comes before the snapshot of the ring: a wait that ends later
+   ends after the window. Without them, the dump has all else. */
+static void take_waits(struct fr_dumper *p, struct fr_dump_job *job)
+{
+	const int fd = p->config.open_waits(p->config.ctx);
+	int r = fd;
+
+	if (fd >= 0) {
+		r = fr_read_fd(fd, WAITS_MAX, &job->waits);
+		close(fd);
+	}
+	if (r < 0 && r != -ENOENT)
+		cJSON_AddStringToObject(job->meta, "waiting_error", strerror(-r));
+}
+
 static void run_dump(struct fr_dumper *p, struct fr_dump_job *job)
 {
 	struct fr_snapshots snapshots = {0};
@@ -255,6 +277,7 @@ static void run_dump(struct fr_dumper *p, struct fr_dump_job *job)
 	cJSON *asked;
 
 	take_aux(p, job);
+	take_waits(p, job);
 	job->code = fr_recorder_snapshot(p->config.recorder, &snapshots);
 	if (job->code < 0) {
 		fr_fail_errno(&job->diag, job->code, NULL, "cannot take a snapshot of the ring");
@@ -270,6 +293,7 @@ static void run_dump(struct fr_dumper *p, struct fr_dump_job *job)
 	job->snapshot_ns = now_ns > due_ns ? now_ns - due_ns : 0;
 	fr_json_add_u64(job->meta, "window_closed_ns", now_ns);
 	p->config.add_losses(p->config.ctx, job->meta);
+	fr_job_add_cgroups(job->meta);
 	/* "asked" is the window of the request. fr_dump_write() adds "window": the time from the first to the
 	   last sample. */
 	asked = cJSON_AddObjectToObject(job->meta, "asked");

@@ -43,12 +43,12 @@ struct fr_cursor;
 struct fr_aux;
 
 /* Makes a cursor for INPUT, the number of an input. READER is borrowed. The cursor gives the records that
-   describe AUX data to fr_aux_add(AUX, INPUT, …), unless AUX is NULL, and does not return them. The records that come before the
-   first sample and before the first FINISHED_ROUND of a file are the initial state of the file: they describe
-   the processes at its start. KNOWN_FROM and KNOWN_TO (ns) are the start and the end of the time that another
-   file covers. They are 0 if there is no such file. The cursor skips the initial state up to the first record
-   with a time outside of KNOWN_FROM … KNOWN_TO. Records without a time, and the kernel's records about AUX
-   data, which no other file has, are not skipped. Returns 0 or -ENOMEM. */
+   describe AUX data to fr_aux_add(AUX, INPUT, …), unless AUX is NULL, and does not return them. The records
+   that come before the first sample and before the first FINISHED_ROUND of a file are the initial state of
+   the file: they describe the processes at its start. KNOWN_FROM and KNOWN_TO (ns) are the start and the end
+   of the time that another file covers. They are 0 if there is no such file. The cursor skips the initial
+   state up to the first record with a time outside of KNOWN_FROM … KNOWN_TO. Records without a time, and the
+   kernel's records about AUX data, which no other file has, are not skipped. Returns 0 or -ENOMEM. */
 int fr_cursor_new(struct fr_reader *reader, struct fr_aux *aux, size_t input, uint64_t known_from,
 	uint64_t known_to, struct fr_cursor **ret);
 /* C may be NULL. Returns NULL. */

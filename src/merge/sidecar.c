@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "merge/input.h"
+#include "merge/cgroups.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
@@ -41,6 +41,16 @@ static bool copy_items(cJSON *to, const cJSON *list)
 	return true;
 }
 
+/* Appends a copy of the sidecar META to DUMPS. The merged file has the cgroups of all dumps, so that its JSON
+   does not become large. */
+static bool add_dump(cJSON *dumps, const cJSON *meta)
+{
+	cJSON *copy = cJSON_Duplicate(meta, true);
+
+	cJSON_DeleteItemFromObjectCaseSensitive(copy, FR_SIDECAR_CGROUPS);
+	return cJSON_AddItemToArray(dumps, copy);
+}
+
 /* Adds the sidecars of the inputs. If an input is the output of an earlier merge, adds instead the sidecars
    that its sidecar has in "dumps". */
 static bool add_dumps(cJSON *dumps, const struct fr_inputs *in)
@@ -49,12 +59,13 @@ static bool add_dumps(cJSON *dumps, const struct fr_inputs *in)
 
 	for (size_t i = 0; i < in->n && ok; i++) {
 		const cJSON *meta = in->v[i].meta;
-		const cJSON *merged = cJSON_GetObjectItemCaseSensitive(meta, "dumps");
+		const cJSON *merged = cJSON_GetObjectItemCaseSensitive(meta, "dumps"), *dump;
 
-		if (cJSON_IsArray(merged))
-			ok = copy_items(dumps, merged);
-		else if (meta)
-			ok = cJSON_AddItemToArray(dumps, cJSON_Duplicate(meta, true));
+		if (!cJSON_IsArray(merged))
+			ok = !meta || add_dump(dumps, meta);
+		else
+			cJSON_ArrayForEach (dump, merged)
+				ok = ok && add_dump(dumps, dump);
 	}
 	return ok;
 }
@@ -206,7 +217,7 @@ int fr_sidecar_unite(const struct fr_inputs *in, const struct fr_merge_report *r
 {
 	cJSON *all = cJSON_CreateObject(), *dumps = cJSON_CreateArray();
 	bool ok = all && dumps && add_members(all, in, report, name, compressed) && add_dumps(dumps, in) &&
-		  add_causes(all, dumps) && add_losses(all, dumps);
+		  add_causes(all, dumps) && add_losses(all, dumps) && fr_merge_add_cgroups(all, in);
 	bool is_needed = cJSON_GetArraySize(dumps) > 0;
 
 	/* Add the dumps as the last member, after the sums over all dumps. */

@@ -5,6 +5,7 @@
 #include "base/units.h"
 #include "base/utf8.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -52,21 +53,25 @@ void fr_cause_format_value(enum fr_unit_of_cause unit, uint64_t value, char ret[
 	}
 }
 
-static void read_cgroup(struct fr_cause *c)
+int fr_cgroup_of_process(pid_t pid, char ret[static FR_CAUSE_CGROUP_SIZE])
 {
 	_cleanup_buf_ struct fr_buf text = {0};
 	const char *line;
 	char path[64];
+	int r;
 
-	snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)c->pid);
-	if (fr_read_file(AT_FDCWD, path, CGROUP_FILE_MAX, &text) < 0)
-		return;
+	snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
+	r = fr_read_file(AT_FDCWD, path, CGROUP_FILE_MAX, &text);
+	if (r < 0)
+		return r;
 	/* The line of cgroup2 begins with "0::". */
 	line = strstr((const char *)text.data, "0::");
 	while (line && line != (const char *)text.data && line[-1] != '\n')
 		line = strstr(line + 1, "0::");
-	if (line)
-		snprintf(c->cgroup, sizeof(c->cgroup), "%.*s", (int)strcspn(line + 3, "\n"), line + 3);
+	if (!line)
+		return -ENOENT;
+	snprintf(ret, FR_CAUSE_CGROUP_SIZE, "%.*s", (int)strcspn(line + 3, "\n"), line + 3);
+	return 0;
 }
 
 /* Reads the name of the thread. If the thread has gone, reads the name of its process. */
@@ -87,7 +92,7 @@ void fr_cause_fill_from_proc(struct fr_cause *c)
 	if (c->pid > 0 && !c->comm[0])
 		read_comm(c);
 	if (c->pid > 0 && !c->cgroup[0])
-		read_cgroup(c);
+		(void)fr_cgroup_of_process(c->pid, c->cgroup);
 	fr_utf8_sanitize(c->reason);
 	fr_utf8_sanitize(c->detail);
 	fr_utf8_sanitize(c->comm);

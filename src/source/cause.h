@@ -41,6 +41,9 @@ enum fr_unit_of_cause fr_cause_unit_parse(const char *name);
 /* Writes VALUE into RET in a form for a person: "12.3 ms", "1024", "64M", "12 %". */
 #define FR_CAUSE_VALUE_SIZE 40
 void fr_cause_format_value(enum fr_unit_of_cause unit, uint64_t value, char ret[static FR_CAUSE_VALUE_SIZE]);
+/* Reads the path of the cgroup of version 2 that the process PID is in. It can have any bytes. Returns 0;
+   -ENOENT if it is in none; or another negative errno. */
+int fr_cgroup_of_process(pid_t pid, char ret[static FR_CAUSE_CGROUP_SIZE]);
 /* If C's comm is empty, reads from /proc the name of C's thread; or, if the thread has gone, the name of C's
    process. If C's cgroup is empty, reads the cgroup of C's process. If a name cannot be read, the member
    stays empty. Also makes all texts printable, because names of processes and cgroups can have any bytes. */

@@ -281,6 +281,30 @@ TEST(sidecar_sums_up_the_dumps)
 	cJSON_Delete(json);
 }
 
+/* The merged sidecar has each process once, and the sidecars of the dumps in it have none. */
+TEST(a_process_is_in_the_cgroup_of_the_last_dump)
+{
+	_cleanup_buf_ struct fr_buf text = {0};
+	struct scene *s = *state;
+	cJSON *json, *cgroups;
+
+	write_sample(s, A, 100, 200);
+	scene_write(s, A ".json",
+		"{\"boot_id\":\"" BOOT_1 "\",\"cgroups\":{\"/a\":[1,2,3],\"/b\":[4,-1,\"x\",1e99]}}");
+	write_sample(s, B, 150, 250);
+	scene_write(s, B ".json", "{\"boot_id\":\"" BOOT_1 "\",\"cgroups\":{\"/b\":[2],\"/c\":[5,5]}}");
+	assert_int_equal(scene_merge(s), 0);
+	assert_int_equal(fr_read_file(AT_FDCWD, scene_path(s, "perf.data.json"), 10000, &text), 0);
+	json = cJSON_ParseWithLength((const char *)text.data, text.len);
+	cgroups = cJSON_GetObjectItem(json, "cgroups");
+	assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(cgroups, "/a")), 2);
+	assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(cgroups, "/b")), 2);
+	assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(cgroups, "/c")), 1);
+	cJSON_ArrayForEach (cgroups, cJSON_GetObjectItem(json, "dumps"))
+		assert_null(cJSON_GetObjectItem(cgroups, "cgroups"));
+	cJSON_Delete(json);
+}
+
 TEST(locks_of_another_merge_and_of_a_daemon_are_respected)
 {
 	struct scene *s = *state;
