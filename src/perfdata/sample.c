@@ -47,8 +47,8 @@ static size_t take_array(struct byte_reader *in, uint64_t n, size_t size, const 
 /* Skips the counters of PERF_SAMPLE_READ, which are in the form of read(2). */
 static void skip_counters(struct byte_reader *in, uint64_t format)
 {
-	const uint64_t times = !!(format & PERF_FORMAT_TOTAL_TIME_ENABLED) +
-			       !!(format & PERF_FORMAT_TOTAL_TIME_RUNNING);
+	const uint64_t times =
+		!!(format & PERF_FORMAT_TOTAL_TIME_ENABLED) + !!(format & PERF_FORMAT_TOTAL_TIME_RUNNING);
 	const uint64_t each = 1 + !!(format & PERF_FORMAT_ID) + !!(format & PERF_FORMAT_LOST);
 	const uint64_t n = format & PERF_FORMAT_GROUP ? read_u64(in) : 1;
 	const uint8_t *counters;
@@ -88,6 +88,23 @@ static void read_stack(struct byte_reader *in, struct fr_sample_fields *ret)
 		return;
 	ret->stack = stack;
 	ret->stack_bytes = used;
+}
+
+/* Reads the cgroup, and skips the fields between the user stack and it. */
+static void read_cgroup(
+	struct byte_reader *in, const struct perf_event_attr *attr, struct fr_sample_fields *ret)
+{
+	static const uint64_t words[] = {PERF_SAMPLE_WEIGHT | PERF_SAMPLE_WEIGHT_STRUCT, PERF_SAMPLE_DATA_SRC,
+		PERF_SAMPLE_TRANSACTION};
+
+	for (size_t i = 0; i < FR_ARRAY_SIZE(words); i++)
+		if (attr->sample_type & words[i])
+			(void)read_u64(in);
+	if (attr->sample_type & PERF_SAMPLE_REGS_INTR && read_u64(in) != 0)
+		(void)read_bytes(in, 8ull * (unsigned)__builtin_popcountll(attr->sample_regs_intr));
+	if (attr->sample_type & PERF_SAMPLE_PHYS_ADDR)
+		(void)read_u64(in);
+	ret->cgroup = read_u64(in);
 }
 
 /* Reads the fields that have a fixed size. */
@@ -141,6 +158,8 @@ int fr_sample_parse(const struct perf_event_attr *attr, const struct perf_event_
 		(void)read_bytes(&in, 8ull * (unsigned)__builtin_popcountll(attr->sample_regs_user));
 	if (type & PERF_SAMPLE_STACK_USER)
 		read_stack(&in, ret);
+	if (type & PERF_SAMPLE_CGROUP)
+		read_cgroup(&in, attr, ret);
 	return in.failed ? -EBADMSG : 0;
 }
 

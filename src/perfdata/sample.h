@@ -9,6 +9,7 @@
    sample. */
 struct fr_sample_fields {
 	uint64_t id, ip, time, addr, period;
+	uint64_t cgroup; /* the id of the cgroup (perf record --all-cgroups) */
 	uint32_t pid, tid, cpu;
 	uint16_t mode;	       /* PERF_RECORD_MISC_USER, PERF_RECORD_MISC_KERNEL and so on, of `ip` */
 	const uint64_t *chain; /* the call chain, with its markers (PERF_CONTEXT_…) */
@@ -23,7 +24,7 @@ struct fr_sample_fields {
 
 /* Reads the fields of SAMPLE. ATTR is the attr of the sample's event. All lengths are checked. Returns 0; or
    -EBADMSG if the sample ends too early. In this case, RET has the fields before the end, and `n_chain` and
-   `n_branches` are the numbers of whole elements. Fields behind the user stack are not read. */
+   `n_branches` are the numbers of whole elements. Fields behind the cgroup are not read. */
 int fr_sample_parse(const struct perf_event_attr *attr, const struct perf_event_header *sample,
 	struct fr_sample_fields *ret);
 

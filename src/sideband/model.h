@@ -81,12 +81,19 @@ struct fr_model_file {
 };
 void fr_model_describe_file(const struct fr_blob *file, struct fr_model_file *ret);
 
-/* Returns the name of the thread TID of PID; if it has none, the name of the process; or NULL. The name belongs
-   to the model and is not NUL-terminated. */
+/* Returns the name of the thread TID of PID; if it has none, the name of the process; or NULL. The name
+   belongs to the model and is not NUL-terminated. */
 const struct fr_blob *fr_model_comm(const struct fr_model *m, uint32_t pid, uint32_t tid);
 
-/* Returns the name of the ksymbol (a BPF program or a trampoline) that contains ADDR, or NULL. *RET_START gets
-   the address of its start. The name belongs to the model and is not NUL-terminated. */
+/* Returns the number of live threads of PID; 0 if there is no such process. */
+uint32_t fr_model_n_threads(const struct fr_model *m, uint32_t pid);
+/* Returns the path of the cgroup ID, or NULL. The path belongs to the model and is not NUL-terminated. */
+const struct fr_blob *fr_model_cgroup(const struct fr_model *m, uint64_t id);
+/* Returns the process that made the process PID, or 0 if PID is not in the model. */
+uint32_t fr_model_parent(const struct fr_model *m, uint32_t pid);
+
+/* Returns the name of the ksymbol (a BPF program or a trampoline) that contains ADDR, or NULL. *RET_START
+   gets the address of its start. The name belongs to the model and is not NUL-terminated. */
 const struct fr_blob *fr_model_find_ksymbol(const struct fr_model *m, uint64_t addr, uint64_t *ret_start);
 
 struct fr_model_stats {

@@ -46,7 +46,8 @@ void fr_model_describe_file(const struct fr_blob *file, struct fr_model_file *re
 	*ret = (struct fr_model_file){.path = b->name, .path_len = file->len - MODEL_BACKING_FIXED};
 	if (!b->has_build_id)
 		return;
-	ret->build_id = b->raw + offsetof(struct fr_backing, build_id.bytes) - offsetof(struct fr_backing, raw);
+	ret->build_id =
+		b->raw + offsetof(struct fr_backing, build_id.bytes) - offsetof(struct fr_backing, raw);
 	ret->build_id_len = FR_MIN((size_t)raw.build_id.size, sizeof(raw.build_id.bytes));
 }
 
@@ -61,6 +62,16 @@ const struct fr_blob *fr_model_comm(const struct fr_model *m, uint32_t pid, uint
 	return p ? p->comm : NULL;
 }
 
+uint32_t fr_model_n_threads(const struct fr_model *m, uint32_t pid)
+{
+	const struct model_process *p = FR_HASH_FIND(m->processes, pid, (pid_t)pid);
+	uint32_t n = p ? !p->leader_dead : 0;
+
+	for (const struct model_thread *t = p ? p->threads : NULL; t; t = t->next)
+		n++;
+	return n;
+}
+
 const struct fr_blob *fr_model_find_ksymbol(const struct fr_model *m, uint64_t addr, uint64_t *ret_start)
 {
 	for (const struct model_ksymbol *k = m->ksymbols; k; k = k->hh.next)
@@ -69,4 +80,18 @@ const struct fr_blob *fr_model_find_ksymbol(const struct fr_model *m, uint64_t a
 			return k->name;
 		}
 	return NULL;
+}
+
+const struct fr_blob *fr_model_cgroup(const struct fr_model *m, uint64_t id)
+{
+	const struct model_cgroup *c = FR_HASH_FIND(m->cgroups, id, id);
+
+	return c ? c->path : NULL;
+}
+
+uint32_t fr_model_parent(const struct fr_model *m, uint32_t pid)
+{
+	const struct model_process *p = FR_HASH_FIND(m->processes, pid, (pid_t)pid);
+
+	return p && p->ppid > 0 ? (uint32_t)p->ppid : 0;
 }

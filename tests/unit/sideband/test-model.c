@@ -205,6 +205,12 @@ static void assert_same(const struct fr_model *m, const struct plain *s)
 	assert_memory_equal(got.thread_of, s->thread_of, sizeof(s->thread_of));
 	for (int t = 0; t < TIDS; t++)
 		assert_string_equal(got.thread_comm[t], s->thread_comm[t]);
+	for (int pid = 1; pid < PIDS; pid++) {
+		const struct plain_process *p = &s->p[pid];
+
+		assert_int_equal(fr_model_n_threads(m, (uint32_t)pid),
+			p->known ? !p->leader_dead + count_threads(s, pid) : 0);
+	}
 }
 
 TEST(random_records_have_the_effect_on_a_plain_model)
