@@ -16,8 +16,8 @@ struct output {
 	char text[OUTPUT_MAX];
 };
 
-/* A short name can stand for a text that is too long for any memory, and the library cannot be stopped by a return
-   value. It has allocated nothing when it calls this function, so it can be left by a jump. */
+/* A short name can stand for a text that is too long for any memory, and the library cannot be stopped by a
+   return value. It has allocated nothing when it calls this function, so it can be left by a jump. */
 static void take(const char *piece, size_t len, void *ctx)
 {
 	struct output *o = ctx;

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "report/elf.h"
 #include "base/cleanup.h"
-#include "report/debuginfod.h"
+#include "report/find_object.h"
 #include "report/inlines.h"
+#include "sideband/buildid.h"
 
+#include <elfutils/libdwelf.h>
 #include <elfutils/libdwfl.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 
 #define LOADS_MAX 64
@@ -19,6 +23,14 @@ struct fr_elf {
 	GElf_Addr bias; /* of the main file: address of libdw minus address in the file */
 	struct fr_inlines *inlines;
 	bool has_read_inlines;
+	const struct fr_object_places *places;
+	const char *recorded; /* the path of the object in the recording */
+	bool is_searching;    /* find_debug() runs */
+	struct debug {
+		struct fr_elf_debug file;
+		char link[NAME_MAX + 1];
+		uint8_t build_id[FR_BUILD_ID_MAX];
+	} debug[FR_ELF_N_DEBUG];
 };
 
 struct fr_elf *fr_elf_free(struct fr_elf *e)
@@ -28,6 +40,8 @@ struct fr_elf *fr_elf_free(struct fr_elf *e)
 	fr_inlines_free(e->inlines);
 	if (e->dwfl)
 		dwfl_end(e->dwfl);
+	for (size_t i = 0; i < FR_ELF_N_DEBUG; i++)
+		fr_closep(&e->debug[i].file.fd);
 	free(e);
 	return NULL;
 }
@@ -44,30 +58,116 @@ static void read_loads(struct fr_elf *e, Elf *elf)
 			e->n_loads++;
 }
 
-int fr_elf_open(int fd, const char *name, struct fr_elf **ret)
+/* Gets the build-id of the debug file that is searched. Returns its length, or 0. */
+static size_t find_debug_id(
+	Dwfl_Module *module, enum fr_elf_debug_kind kind, uint8_t ret[static FR_BUILD_ID_MAX])
+{
+	const unsigned char *id = NULL;
+	const void *shared_id = NULL;
+	const char *name;
+	GElf_Addr address;
+	Dwarf_Addr bias;
+	Dwarf *dwarf;
+	ssize_t len;
+
+	if (kind == FR_ELF_DEBUG) {
+		len = dwfl_module_build_id(module, &id, &address);
+	} else {
+		/* libdw has opened the file that refers to the shared one. */
+		dwarf = dwfl_module_getdwarf(module, &bias);
+		len = dwarf ? dwelf_dwarf_gnu_debugaltlink(dwarf, &name, &shared_id) : 0;
+		id = shared_id;
+	}
+	len = FR_MIN(len, (ssize_t)FR_BUILD_ID_MAX);
+	if (len <= 0 || !id)
+		return 0;
+	memcpy(ret, id, (size_t)len);
+	return (size_t)len;
+}
+
+/* Keeps what bundles need to know of the debug file FD. */
+static void remember_debug(struct debug *d, int fd, const char *link, const uint8_t *id, size_t id_len)
+{
+	const char *slash = link ? strrchr(link, '/') : NULL;
+
+	fr_closep(&d->file.fd);
+	snprintf(d->link, sizeof(d->link), "%s", slash ? slash + 1 : link ? link : "");
+	memcpy(d->build_id, id, id_len);
+	d->file = (struct fr_elf_debug){fcntl(fd, F_DUPFD_CLOEXEC, 0), d->link, d->build_id, id_len};
+}
+
+/* libdw calls this to find a debug file. FILE_NAME is the file that refers to it. The link to a file that
+   several debug files share has no checksum. */
+static int find_debug(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base,
+	const char *file_name, const char *link, GElf_Word checksum, char **ret_name)
+{
+	const enum fr_elf_debug_kind kind = link && checksum == 0 ? FR_ELF_SHARED : FR_ELF_DEBUG;
+	struct fr_elf *e = *userdata;
+	uint8_t id[FR_BUILD_ID_MAX];
+	struct fr_wanted_debug wanted = {.build_id = id,
+		.link = link,
+		.checksum = checksum,
+		.is_shared = kind == FR_ELF_SHARED,
+		.object = file_name,
+		.recorded = e->recorded};
+	int fd;
+
+	if (e->is_searching) /* a hostile link */
+		return -1;
+	e->is_searching = true;
+	wanted.build_id_len = find_debug_id(module, kind, id);
+	fd = fr_object_find_debug(e->places, &wanted, ret_name);
+	if (fd >= 0)
+		remember_debug(&e->debug[kind], fd, link, id, wanted.build_id_len);
+	e->is_searching = false;
+	return fd < 0 ? -1 : fd;
+}
+
+const struct fr_elf_debug *fr_elf_debug(const struct fr_elf *e, enum fr_elf_debug_kind kind)
+{
+	return e->debug[kind].file.fd >= 0 ? &e->debug[kind].file : NULL;
+}
+
+bool fr_elf_bytes(const struct fr_elf *e, const void **ret, size_t *ret_len)
+{
+	GElf_Addr bias;
+	Elf *elf = dwfl_module_getelf(e->module, &bias);
+
+	*ret = elf ? elf_rawfile(elf, ret_len) : NULL;
+	return *ret;
+}
+
+int fr_elf_open(int fd, const char *name, const char *recorded, const struct fr_object_places *places,
+	struct fr_elf **ret)
 {
 	static const Dwfl_Callbacks callbacks = {.find_elf = dwfl_build_id_find_elf,
-		.find_debuginfo = dwfl_standard_find_debuginfo,
+		.find_debuginfo = find_debug,
 		.section_address = dwfl_offline_section_address};
 	struct fr_elf *e = calloc(1, sizeof(*e));
+	void **userdata;
 	Elf *elf;
 
 	if (!e) {
 		close(fd);
 		return -ENOMEM;
 	}
+	e->places = places;
+	e->recorded = recorded;
+	for (size_t i = 0; i < FR_ELF_N_DEBUG; i++)
+		e->debug[i].file.fd = -1;
 	e->dwfl = dwfl_begin(&callbacks);
 	if (!e->dwfl) {
 		close(fd);
 		free(e);
 		return -ENOMEM;
 	}
-	fr_debuginfod_limit(dwfl_get_debuginfod_client(e->dwfl));
 	dwfl_report_begin(e->dwfl);
 	e->module = dwfl_report_offline(e->dwfl, name, name, fd); /* takes over FD if it succeeds */
 	if (!e->module)
 		close(fd);
 	dwfl_report_end(e->dwfl, NULL, NULL);
+	if (e->module && dwfl_module_info(e->module, &userdata, NULL, NULL, NULL, NULL, NULL, NULL))
+		*userdata = e;
 	elf = e->module ? dwfl_module_getelf(e->module, &e->bias) : NULL;
 	if (!elf) {
 		fr_elf_free(e);
@@ -126,7 +226,8 @@ static Elf_Scn *find_section(Elf *elf, const char *wanted, GElf_Shdr *ret)
 }
 
 /* Adds "NAME@plt" for the entry at OFFSET, by which the file calls the function of a relocation. */
-static int add_plt_entry(Elf *elf, Elf_Scn *dynsym, const GElf_Rela *rela, uint64_t offset, struct fr_symbols *s)
+static int add_plt_entry(
+	Elf *elf, Elf_Scn *dynsym, const GElf_Rela *rela, uint64_t offset, struct fr_symbols *s)
 {
 	_cleanup_free_ char *text = NULL;
 	GElf_Shdr header;
@@ -143,12 +244,14 @@ static int add_plt_entry(Elf *elf, Elf_Scn *dynsym, const GElf_Rela *rela, uint6
 	return fr_symbols_add(s, offset, PLT_ENTRY, false, true, text, strlen(text));
 }
 
-/* The entries of the procedure linkage table have no symbols. They are in the order of their relocations. The first
-   entry of .plt is of the linker itself; if there is a section .plt.sec, it has the entries that programs call. */
+/* The entries of the procedure linkage table have no symbols. They are in the order of their relocations. The
+   first entry of .plt is of the linker itself; if there is a section .plt.sec, it has the entries that
+   programs call. */
 static int add_plt(Elf *elf, struct fr_symbols *s)
 {
 	GElf_Shdr relocations, plt, dynsym_header;
-	Elf_Scn *scn = find_section(elf, ".rela.plt", &relocations), *dynsym = find_section(elf, ".dynsym", &dynsym_header);
+	Elf_Scn *scn = find_section(elf, ".rela.plt", &relocations),
+		*dynsym = find_section(elf, ".dynsym", &dynsym_header);
 	Elf_Data *data = scn ? elf_getdata(scn, NULL) : NULL;
 	uint64_t offset;
 	int r = 0;
@@ -184,10 +287,12 @@ int fr_elf_add_symbols(struct fr_elf *e, struct fr_symbols *s)
 		GElf_Word section;
 		uint64_t offset;
 		Elf *elf;
-		const char *name = dwfl_module_getsym_info(e->module, i, &sym, &address, &section, &elf, NULL);
+		const char *name =
+			dwfl_module_getsym_info(e->module, i, &sym, &address, &section, &elf, NULL);
 		const int binding = GELF_ST_BIND(sym.st_info);
 
-		if (!name || !is_code(elf, &sym, section, name) || !find_offset(e, address - e->bias, &offset))
+		if (!name || !is_code(elf, &sym, section, name) ||
+			!find_offset(e, address - e->bias, &offset))
 			continue;
 		r = fr_symbols_add(s, offset, sym.st_size, binding == STB_WEAK, binding == STB_GLOBAL, name,
 			strlen(name));
@@ -204,7 +309,7 @@ int fr_elf_find_inlined(struct fr_elf *e, uint64_t offset, const char **ret, siz
 	}
 	for (size_t i = 0; e->inlines && i < e->n_loads; i++)
 		if (offset >= e->loads[i].p_offset && offset - e->loads[i].p_offset < e->loads[i].p_filesz)
-			return fr_inlines_find(
-				e->inlines, offset - e->loads[i].p_offset + e->loads[i].p_vaddr + e->bias, ret, max);
+			return fr_inlines_find(e->inlines,
+				offset - e->loads[i].p_offset + e->loads[i].p_vaddr + e->bias, ret, max);
 	return 0;
 }

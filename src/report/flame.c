@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 
 /*
- * A flame graph for a terminal: a line for each depth, the callers above. A frame is as wide as its share of the samples. The
- * first line has the names of the threads.
+ * A flame graph for a terminal: a line for each depth, the callers above. A frame is as wide as its share of
+ * the samples. Behind the head, the first line has the names of the threads.
  */
 
 #include "base/cleanup.h"
 #include "report/output.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 #define LINES_MAX 60
@@ -23,7 +24,8 @@ struct flame {
 	size_t cap;
 	const char *names[NAMES_MAX]; /* equal names are one text in memory (profile.h) */
 	uint32_t n_names;
-	uint64_t all;
+	uint64_t all, samples;
+	uint32_t event; /* of the last sample */
 };
 
 static uint32_t find_name(struct flame *x, const char *comm)
@@ -59,10 +61,20 @@ static int add_sample(void *ctx, const struct fr_profile *p, const struct fr_pro
 	uint32_t frames[FR_STACK_DEPTH_MAX];
 	size_t n = fr_stacks_frames(fr_profile_stacks(p), s->stack, frames, FR_STACK_DEPTH_MAX);
 	struct flame *x = ctx;
-	uint32_t node = fr_stacks_push(&x->tree, FR_STACK_NONE, find_name(x, fr_profile_task(p, s->task)->comm));
+	uint32_t node =
+		fr_stacks_push(&x->tree, FR_STACK_NONE, find_name(x, fr_profile_task(p, s->task)->comm));
 
-	while (n > 0 && node != FR_STACK_NONE)
-		node = fr_stacks_push(&x->tree, node, frames[--n]);
+	x->samples++;
+	x->event = s->event;
+	if (node == FR_STACK_FULL)
+		return 0;
+	while (n > 0 && node != FR_STACK_NONE) {
+		const uint32_t parent = node;
+
+		node = fr_stacks_push(&x->tree, parent, frames[--n]);
+		if (node == FR_STACK_FULL)
+			return add_weight(x, parent, s->period); /* without the inner frames */
+	}
 	return node == FR_STACK_NONE ? -ENOMEM : add_weight(x, node, s->period);
 }
 
@@ -101,7 +113,8 @@ static void link_child(const struct flame *x, struct children *c, uint32_t paren
 	*at = node;
 }
 
-static int link_children(struct flame *x, struct children *c)
+/* Links only the children that have at least COLUMN, because a hostile file can have very many small ones. */
+static int link_children(struct flame *x, struct children *c, uint64_t column)
 {
 	const size_t n = x->tree.n;
 
@@ -120,27 +133,26 @@ static int link_children(struct flame *x, struct children *c)
 			x->totals[parent] += x->totals[node];
 	}
 	for (uint32_t i = 0; i < n; i++)
-		link_child(x, c, x->tree.nodes[i].parent, i);
+		if (x->totals[i] >= column)
+			link_child(x, c, x->tree.nodes[i].parent, i);
 	return 0;
 }
 
-/* Makes the next line: the children of the frames of LINE that have at least one column. */
-static int make_line(const struct flame *x, const struct children *c, const struct line *line, unsigned width,
-	struct line *ret)
+/* Makes the next line: the children of the frames of LINE. */
+static int make_line(
+	const struct flame *x, const struct children *c, const struct line *line, struct line *ret)
 {
-	const uint64_t column = FR_MAX(x->all / width, 1ull);
 	size_t cap = 0;
 
 	*ret = (struct line){0};
 	for (size_t i = 0; i < line->n; i++) {
 		uint64_t at = line->v[i].from;
 
-		for (uint32_t child = c->first[line->v[i].node]; child != FR_STACK_NONE; child = c->next[child]) {
+		for (uint32_t child = c->first[line->v[i].node]; child != FR_STACK_NONE;
+			child = c->next[child]) {
 			const struct span span = {child, at, at + x->totals[child]};
 
 			at = span.to;
-			if (x->totals[child] < column)
-				continue;
 			if (ret->n == cap) {
 				struct span *v = reallocarray(ret->v, cap = cap ? 2 * cap : 64, sizeof(*v));
 
@@ -154,35 +166,59 @@ static int make_line(const struct flame *x, const struct children *c, const stru
 	return 0;
 }
 
-static void print_line(const struct flame *x, const struct fr_profile *p, const struct line *line, unsigned width,
-	bool colours, FILE *out)
+/* Writes the name of a frame and its share of all samples, so far as there is room, to the WIDTH columns of
+   TEXT. A long name pushes the share out. */
+static void put_label(
+	const struct flame *x, const struct fr_profile *p, const struct span *s, unsigned width, FILE *out)
+{
+	char label[4 * WIDTH_MAX + 1];
+	unsigned columns = 0;
+
+	snprintf(label, sizeof(label), "%s %.1f%%", name_of(x, p, s->node),
+		(double)(s->to - s->from) / (double)x->all * 100);
+	for (const char *at = label; *at; at++) {
+		const bool begins =
+			((unsigned char)*at & 0xc0) != 0x80; /* a character, and not its other bytes */
+
+		if (begins && columns == width)
+			return;
+		columns += begins;
+		fputc(*at, out);
+	}
+	fprintf(out, "%*s", (int)(width - columns), "");
+}
+
+static void print_line(const struct flame *x, const struct fr_profile *p, const struct line *line,
+	unsigned width, bool colours, FILE *out)
 {
 	unsigned at = 0;
 
 	for (size_t i = 0; i < line->n; i++) {
 		const unsigned from = (unsigned)((double)line->v[i].from / (double)x->all * width),
 			       to = (unsigned)((double)line->v[i].to / (double)x->all * width);
-		char text[WIDTH_MAX + 1];
 
 		if (from < at || to <= from)
 			continue;
 		fprintf(out, "%*s", (int)(from - at), "");
-		snprintf(text, to - from + 1, "%-*s", (int)(to - from), name_of(x, p, line->v[i].node));
-		if (!colours)
-			text[to - from - 1] = '|';
 		if (colours)
-			fprintf(out, "\033[%d;30m%s\033[0m", i % 2 ? 43 : 103, text);
-		else
-			fputs(text, out);
+			fprintf(out, "\033[%d;30m", i % 2 ? 43 : 103);
+		put_label(x, p, &line->v[i], to - from - !colours, out);
+		fputs(colours ? "\033[0m" : "|", out);
 		at = to;
 	}
 	fputc('\n', out);
 }
 
+static void print_head(const struct flame *x, const struct fr_profile *p, FILE *out)
+{
+	fprintf(out, "# %" PRIu64 " samples of event '%s', event count %" PRIu64 "\n", x->samples,
+		fr_recording_event(fr_profile_recording(p), x->event)->name, x->all);
+}
+
 static int print(struct flame *x, const struct fr_profile *p, unsigned width, bool colours, FILE *out)
 {
 	struct children c = {0};
-	int r = link_children(x, &c);
+	int r = link_children(x, &c, FR_MAX(x->all / width, 1ull));
 	struct line line = {.n = 1}, next = {0};
 
 	if (r == 0) {
@@ -192,7 +228,7 @@ static int print(struct flame *x, const struct fr_profile *p, unsigned width, bo
 	if (r == 0)
 		line.v[0] = (struct span){(uint32_t)x->tree.n, 0, x->all};
 	for (int depth = 0; depth < LINES_MAX && r == 0; depth++) {
-		r = make_line(x, &c, &line, width, &next);
+		r = make_line(x, &c, &line, &next);
 		free(line.v);
 		line = next;
 		next = (struct line){0};
@@ -216,6 +252,8 @@ int fr_output_flame(struct fr_profile *p, FILE *out, unsigned width, bool colour
 	if (r == 0 && x->all == 0)
 		fprintf(out, "no samples\n");
 	else if (r == 0)
+		print_head(x, p, out);
+	if (r == 0 && x->all > 0)
 		r = print(x, p, FR_MIN(FR_MAX(width, WIDTH_MIN), WIDTH_MAX), colours, out);
 	if (x) {
 		fr_stacks_deinit(&x->tree);

@@ -60,7 +60,8 @@ struct fr_inlines *fr_inlines_free(struct fr_inlines *l)
 	return NULL;
 }
 
-/* Returns the name of the function, or NULL. The linkage name, if there is one, shows the class and the parameters. */
+/* Returns the name of the function, or NULL. The linkage name, if there is one, shows the class and the *
+   parameters. */
 static const char *find_name(Dwarf_Die *die)
 {
 	Dwarf_Attribute attr;
@@ -145,7 +146,8 @@ static int read_unit(struct unit *u, Dwarf_Die *top)
 
 		if (is_inlined)
 			r = add_function(u, die, stack[depth].inlined);
-		if (depth + 1 < DEPTH_MAX && can_contain(tag) && dwarf_child(die, &stack[depth + 1].die) == 0) {
+		if (depth + 1 < DEPTH_MAX && can_contain(tag) &&
+			dwarf_child(die, &stack[depth + 1].die) == 0) {
 			stack[depth + 1].inlined = stack[depth].inlined + is_inlined;
 			depth++;
 			continue;
@@ -182,7 +184,8 @@ int fr_inlines_find(struct fr_inlines *l, uint64_t address, const char **ret, si
 	if (r < 0)
 		return r;
 	address -= bias;
-	/* The entries of a unit come before the entries inside of them, so this is the order of the depths. */
+	/* The entries of a unit come before the entries inside of them, so this is the order of the
+	   depths. */
 	for (size_t i = 0; i < u->n && n < max; i++)
 		if (address >= u->ranges[i].start && address < u->ranges[i].end && u->ranges[i].depth == n)
 			ret[n++] = u->ranges[i].name;

@@ -9,13 +9,14 @@
 #include <fnmatch.h>
 #include <string.h>
 
-#define COMM_MAX 16
+#define COMM_MAX 64	    /* names of kernel threads in /proc can be longer than those of records */
 #define PROGRESS_EVERY 4096 /* records */
 #define CHAIN_MAX (FR_RECORD_MAX / 8)
+#define TASKS_MAX (1u << 19)
 
 struct task_key {
 	uint32_t pid, tid;
-	char comm[COMM_MAX]; /* padded with zeros */
+	const struct fr_blob *comm; /* equal names have the same blob; NULL: not known */
 };
 
 struct task {
@@ -28,19 +29,47 @@ struct task {
 struct address {
 	uint64_t at;
 	uint16_t mode;
+	bool is_return;
 };
 
 struct fr_profile {
 	const struct fr_profile_config *config;
 	struct fr_recording *recording;
+	struct fr_cgroups *cgroups; /* NULL: the filter chooses no cgroup */
 	struct fr_frames *frames;
 	struct fr_stacks stacks;
 	struct task *by_key;
 	struct fr_task *tasks;
 	size_t n_tasks, tasks_cap;
 	struct fr_blob_pool comms;
+	struct fr_profile_cuts cuts;
 	struct address chain[CHAIN_MAX];
 };
+
+/* Says which events there are if the one of the filter is not there. A file in pipe format can have its
+   events later. */
+static int check_event(const struct fr_profile *p, struct fr_diag *d)
+{
+	const size_t n = fr_recording_n_events(p->recording);
+	const char *wanted = p->config->filter.event;
+	char names[256] = "its events are";
+	size_t len = strlen(names);
+	const char *separator = " ";
+
+	for (size_t i = 0; i < n; i++) {
+		const struct fr_recording_event *e = fr_recording_event(p->recording, i);
+
+		if (!wanted || strcmp(e->name, wanted) == 0)
+			return 0;
+		if (e->is_sideband || len >= sizeof(names))
+			continue;
+		len += (size_t)snprintf(names + len, sizeof(names) - len, "%s%s", separator, e->name);
+		separator = ", ";
+	}
+	return n == 0 ? 0
+		      : fr_fail(d, -ENOENT, names, "--event: there is no event '%s' in %s", wanted,
+				p->config->path);
+}
 
 int fr_profile_open(const struct fr_profile_config *config, struct fr_profile **ret, struct fr_diag *d)
 {
@@ -54,6 +83,10 @@ int fr_profile_open(const struct fr_profile_config *config, struct fr_profile **
 	r = fr_recording_open(config->path, &p->recording, d);
 	if (r == 0)
 		r = fr_frames_new(&config->places, fr_recording_session(p->recording), &p->frames);
+	if (r == 0)
+		r = check_event(p, d);
+	if (r == 0 && config->filter.cgroup)
+		r = fr_cgroups_new(config->filter.cgroup, config->path, p->recording, &p->cgroups, d);
 	if (r < 0) {
 		fr_profile_free(p);
 		return r;
@@ -72,12 +105,14 @@ struct fr_profile *fr_profile_free(struct fr_profile *p)
 		fr_blob_unref(&p->comms, p->comms.all);
 	fr_stacks_deinit(&p->stacks);
 	fr_frames_free(p->frames);
+	fr_cgroups_free(p->cgroups);
 	fr_recording_free(p->recording);
 	free(p);
 	return NULL;
 }
 
-/* Returns a copy of a name, which has LEN bytes, that can be printed on any terminal; or NULL if there is no memory. */
+/* Returns a copy of a name, which has LEN bytes, that can be printed on any terminal; or NULL if there is
+   no * memory. */
 static const char *intern_comm(struct fr_profile *p, const char *comm, size_t len)
 {
 	char text[COMM_MAX + 1] = "";
@@ -89,12 +124,21 @@ static const char *intern_comm(struct fr_profile *p, const char *comm, size_t le
 	return b ? (const char *)b->data : NULL;
 }
 
-/* Appends a task. Its process has the name PROCESS; NULL: that of the task. */
-static int append_task(struct fr_profile *p, const struct task_key *key, const struct fr_blob *process)
+const char *fr_profile_name_process(struct fr_profile *p, uint32_t pid)
+{
+	const struct fr_blob *comm = fr_model_comm(fr_recording_model(p->recording), pid, pid);
+
+	return comm ? intern_comm(p, (const char *)comm->data, comm->len) : NULL;
+}
+
+/* Appends a task with the name COMM, which has LEN bytes. Its process has the name PROCESS; NULL: that of the
+   task. */
+static int append_task(struct fr_profile *p, const struct task_key *key, const char *comm, size_t len,
+	const struct fr_blob *process)
 {
 	struct fr_task task = {.pid = key->pid, .tid = key->tid};
 
-	task.comm = intern_comm(p, key->comm, COMM_MAX);
+	task.comm = intern_comm(p, comm, len);
 	task.process = process ? intern_comm(p, (const char *)process->data, process->len) : task.comm;
 	if (!task.comm || !task.process)
 		return -ENOMEM;
@@ -111,32 +155,55 @@ static int append_task(struct fr_profile *p, const struct task_key *key, const s
 	return 0;
 }
 
-/* Returns the task that made the sample, which is added if it is new; or UINT32_MAX if there is no memory. */
-static uint32_t find_task(struct fr_profile *p, const struct fr_sample_fields *s)
+/* Returns the task that stands for all threads for which there is no room, or UINT32_MAX if there is no
+   memory. */
+static uint32_t find_other_task(struct fr_profile *p)
+{
+	const struct task_key key = {.pid = UINT32_MAX, .tid = UINT32_MAX};
+
+	p->cuts.tasks++;
+	if (p->n_tasks == TASKS_MAX && append_task(p, &key, "[others]", 8, NULL) < 0)
+		return UINT32_MAX;
+	return TASKS_MAX;
+}
+
+/* Adds a task, and returns its number, or UINT32_MAX if there is no memory. */
+static uint32_t add_task(struct fr_profile *p, const struct task_key *key)
 {
 	const struct fr_model *model = fr_recording_model(p->recording);
-	const struct fr_blob *comm = fr_model_comm(model, s->pid, s->tid);
-	struct task_key key = {.pid = s->pid, .tid = s->tid};
-	char text[COMM_MAX];
-	struct task *t;
+	struct task *t = FR_HASH_NEW(p->by_key, key, *key);
+	char text[16];
+	int r;
 
-	/* As perf does. */
-	snprintf(text, sizeof(text), s->tid == 0 ? "swapper" : ":%u", s->tid);
-	memcpy(key.comm, comm ? (const char *)comm->data : text,
-		FR_MIN(comm ? (size_t)comm->len : strlen(text), (size_t)COMM_MAX));
-	t = FR_HASH_FIND(p->by_key, key, key);
-	if (t)
-		return t->number;
-	t = FR_HASH_NEW(p->by_key, key, key);
 	if (!t)
 		return UINT32_MAX;
 	t->number = (uint32_t)p->n_tasks;
-	if (append_task(p, &key, fr_model_comm(model, s->pid, s->pid)) < 0) {
+	fr_blob_ref((struct fr_blob *)key->comm);
+	/* As perf does. */
+	snprintf(text, sizeof(text), key->tid == 0 ? "swapper" : ":%d", (int)key->tid);
+	if (key->comm)
+		r = append_task(p, key, (const char *)key->comm->data, key->comm->len,
+			fr_model_comm(model, key->pid, key->pid));
+	else
+		r = append_task(p, key, text, strlen(text), fr_model_comm(model, key->pid, key->pid));
+	if (r < 0) {
 		HASH_DEL(p->by_key, t);
 		free(t);
 		return UINT32_MAX;
 	}
 	return t->number;
+}
+
+/* Returns the task that made the sample, which is added if it is new; or UINT32_MAX if there is no memory. */
+static uint32_t find_task(struct fr_profile *p, const struct fr_sample_fields *s)
+{
+	const struct task_key key = {
+		s->pid, s->tid, fr_model_comm(fr_recording_model(p->recording), s->pid, s->tid)};
+	const struct task *t = FR_HASH_FIND(p->by_key, key, key);
+
+	if (t)
+		return t->number;
+	return p->n_tasks >= TASKS_MAX ? find_other_task(p) : add_task(p, &key);
 }
 
 /* Writes the addresses of the stack into p->chain, the innermost first. Returns their number. */
@@ -151,12 +218,11 @@ static size_t read_chain(struct fr_profile *p, const struct fr_sample_fields *s)
 			is_return = false;
 			continue;
 		}
-		/* A return address can be behind the last instruction of the caller, so the call is looked up. */
-		p->chain[n++] = (struct address){s->chain[i] - is_return, mode};
+		p->chain[n++] = (struct address){s->chain[i], mode, is_return};
 		is_return = true;
 	}
 	if (n == 0 && s->ip)
-		p->chain[n++] = (struct address){s->ip, s->mode};
+		p->chain[n++] = (struct address){s->ip, s->mode, false};
 	return n;
 }
 
@@ -169,15 +235,21 @@ static int find_stack(struct fr_profile *p, const struct fr_sample_fields *s, ui
 	*ret = FR_STACK_NONE;
 	for (size_t i = read_chain(p, s); i > 0; i--) {
 		const struct address *a = &p->chain[i - 1];
-		const int n = fr_frames_find(p->frames, model, s->pid, a->at, a->mode, frames);
+		const int n = fr_frames_find(p->frames, model, s->pid, a->at, a->mode, a->is_return, frames);
 
-		for (int k = 0; k < n && depth < FR_STACK_DEPTH_MAX; k++, depth++) {
-			*ret = fr_stacks_push(&p->stacks, *ret, frames[k]);
-			if (*ret == FR_STACK_NONE)
-				return -ENOMEM;
-		}
 		if (n < 0)
 			return n;
+		for (int k = 0; k < n && depth < FR_STACK_DEPTH_MAX; k++, depth++) {
+			const uint32_t node = fr_stacks_push(&p->stacks, *ret, frames[k]);
+
+			if (node == FR_STACK_NONE)
+				return -ENOMEM;
+			if (node == FR_STACK_FULL) {
+				p->cuts.stacks++;
+				return 0;
+			}
+			*ret = node;
+		}
 	}
 	return 0;
 }
@@ -201,8 +273,10 @@ static bool is_wanted(const struct fr_profile *p, const struct fr_recorded *r)
 {
 	const struct fr_profile_filter *f = &p->config->filter;
 
-	return r->time >= f->from_ns && (!f->to_ns || r->time <= f->to_ns) && is_wanted_pid(f, r->sample.pid) &&
-	       (!f->has_cpu || f->cpu == r->sample.cpu) && is_wanted_event(p, r);
+	return r->time >= f->from_ns && (!f->to_ns || r->time <= f->to_ns) &&
+	       is_wanted_pid(f, r->sample.pid) && (!f->has_cpu || f->cpu == r->sample.cpu) &&
+	       is_wanted_event(p, r) &&
+	       (!p->cgroups || fr_cgroups_have(p->cgroups, p->recording, &r->sample));
 }
 
 static int give_sample(struct fr_profile *p, const struct fr_view *view, const struct fr_recorded *r)
@@ -243,12 +317,30 @@ int fr_profile_read(struct fr_profile *p, const struct fr_view *view, struct fr_
 			p->config->progress(p->config->ctx, done, total);
 		}
 	}
-	return r < 0 ? fr_fail_errno(d, r, NULL, "cannot read %s", p->config->path) : 0;
+	if (r < 0)
+		return fr_fail_errno(d, r, NULL, "cannot read %s", p->config->path);
+	if (p->config->progress) {
+		fr_recording_progress(p->recording, &done, &total);
+		p->config->progress(p->config->ctx, total, total);
+	}
+	return 0;
+}
+
+bool fr_profile_is_filtered(const struct fr_profile *p)
+{
+	const struct fr_profile_filter *f = &p->config->filter;
+
+	return f->n_pids || f->comm || f->event || f->cgroup || f->has_cpu;
 }
 
 const struct fr_recording *fr_profile_recording(const struct fr_profile *p)
 {
 	return p->recording;
+}
+
+const struct fr_profile_cuts *fr_profile_cuts(const struct fr_profile *p)
+{
+	return &p->cuts;
 }
 
 const struct fr_frames *fr_profile_frames(const struct fr_profile *p)

@@ -5,6 +5,7 @@
 #include "merge/cursor.h"
 #include "perfdata/bytes.h"
 #include "perfdata/tracing_format.h"
+#include "report/exits.h"
 #include "sideband/blob.h"
 
 #include <errno.h>
@@ -13,10 +14,13 @@
 #define FORMAT_MAX (64u << 10)
 
 struct fr_recording {
+	char *path;
 	struct fr_reader *reader;
 	struct fr_cursor *cursor;
 	struct fr_model *model;
-	struct fr_blob_pool pool; /* of the model; readers can keep its blobs as long as the recording is open */
+	struct fr_exits exits;
+	struct fr_blob_pool
+		pool; /* of the model; readers can keep its blobs as long as the recording is open */
 	struct fr_recording_event *events;
 	size_t n_events;
 	uint64_t skipped;
@@ -29,11 +33,13 @@ struct fr_recording *fr_recording_free(struct fr_recording *r)
 	for (size_t i = 0; i < r->n_events; i++)
 		free((void *)r->events[i].format);
 	free(r->events);
+	fr_exits_deinit(&r->exits);
 	fr_model_free(r->model);
 	while (r->pool.all)
 		fr_blob_unref(&r->pool, r->pool.all);
 	fr_cursor_free(r->cursor);
 	fr_reader_free(r->reader);
+	free(r->path);
 	free(r);
 	return NULL;
 }
@@ -72,10 +78,11 @@ static int add_events(struct fr_recording *r)
 		return -ENOMEM;
 	r->events = events;
 	for (size_t i = 0; i < s->n_events; i++)
-		events[i] = (struct fr_recording_event){.name = s->events[i].name ? s->events[i].name : "unknown",
-			.attr = &s->events[i].attr,
-			.format = i < r->n_events ? events[i].format : NULL,
-			.is_sideband = fr_attr_is_sideband(&s->events[i].attr)};
+		events[i] =
+			(struct fr_recording_event){.name = s->events[i].name ? s->events[i].name : "unknown",
+				.attr = &s->events[i].attr,
+				.format = i < r->n_events ? events[i].format : NULL,
+				.is_sideband = fr_attr_is_sideband(&s->events[i].attr)};
 	r->n_events = s->n_events;
 	/* Without formats, the samples have no fields; the rest of the file can be read nevertheless. */
 	if (formats->len > 0 && fr_tracing_data_for_each(formats, add_format, r) == -ENOMEM)
@@ -90,7 +97,8 @@ int fr_recording_open(const char *path, struct fr_recording **ret, struct fr_dia
 
 	if (!r)
 		return -ENOMEM;
-	x = fr_reader_open(path, &r->reader, d);
+	r->path = strdup(path);
+	x = r->path ? fr_reader_open(path, &r->reader, d) : -ENOMEM;
 	if (x == 0)
 		x = fr_cursor_new(r->reader, NULL, 0, 0, 0, &r->cursor);
 	if (x == 0)
@@ -135,8 +143,8 @@ int fr_recording_next(struct fr_recording *r, struct fr_recorded *ret)
 				return n;
 		}
 		if (!x.sample) {
-			n = fr_model_apply_foreign(
-				r->model, x.record, fr_reader_tail_size(r->reader, x.record), x.key);
+			n = fr_exits_apply(&r->exits, r->model, x.record,
+				fr_reader_tail_size(r->reader, x.record), x.key);
 			return n < 0 ? n : 1;
 		}
 		if (read_sample(r, ret))
@@ -164,7 +172,8 @@ const struct fr_recording_event *fr_recording_event(const struct fr_recording *r
 bool fr_recording_event_is_cpu(const struct fr_recording_event *e)
 {
 	if (e->attr->type == PERF_TYPE_SOFTWARE)
-		return e->attr->config == PERF_COUNT_SW_CPU_CLOCK || e->attr->config == PERF_COUNT_SW_TASK_CLOCK;
+		return e->attr->config == PERF_COUNT_SW_CPU_CLOCK ||
+		       e->attr->config == PERF_COUNT_SW_TASK_CLOCK;
 	return strncmp(e->name, "cycles", 6) == 0 || strstr(e->name, "/cycles");
 }
 
@@ -178,27 +187,61 @@ uint64_t fr_recording_event_ns(const struct fr_recording_event *e, uint64_t peri
 	return e->attr->type == PERF_TYPE_SOFTWARE ? e->attr->sample_period : FR_NSEC_PER_SEC / 99;
 }
 
+/* Reads the whole file, because its head does not have the times: it is in pipe format, or truncated. Leaves
+   TIMES as they are if no sample has a time. */
+static int find_window(const char *path, uint64_t times[2])
+{
+	const struct perf_event_header *h;
+	struct fr_reader *reader;
+	int x = fr_reader_open(path, &reader, NULL);
+
+	if (x < 0)
+		return x;
+	while ((x = fr_reader_next(reader, &h, NULL)) == 1) {
+		const uint64_t time = h->type == PERF_RECORD_SAMPLE ? fr_reader_time(reader, h) : 0;
+
+		if (time) {
+			times[0] = times[1] ? FR_MIN(times[0], time) : time;
+			times[1] = FR_MAX(times[1], time);
+		}
+	}
+	fr_reader_free(reader);
+	return x;
+}
+
 int fr_recording_window(
 	const struct fr_recording *r, uint64_t *ret_from_ns, uint64_t *ret_to_ns, struct fr_diag *d)
 {
 	const struct fr_buf *section = &fr_recording_session(r)->features[FR_FEATURE_SAMPLE_TIME];
 	uint64_t times[2] = {0};
+	int x = 0;
 
 	if (section->len >= sizeof(times))
 		memcpy(times, section->data, sizeof(times));
-	if (times[1] <= times[0])
-		return fr_fail(d, -ENODATA, "give a dump of flightrec or a merged file",
-			"the head of the file does not say from when to when its samples are");
+	if (times[1] <= times[0]) {
+		times[0] = times[1] = 0;
+		x = find_window(r->path, times);
+	}
+	if (x < 0)
+		return fr_fail_errno(d, x, NULL, "cannot read %s", r->path);
+	if (!times[1])
+		return fr_fail(d, -ENODATA, "record with perf record -T, or with flightrecd",
+			"%s has no samples with times", r->path);
 	*ret_from_ns = times[0];
 	*ret_to_ns = times[1];
 	return 0;
+}
+
+bool fr_recording_event_is_wait(const struct fr_recording_event *e)
+{
+	return strcmp(e->name, "flightrec:offcpu") == 0 || strcmp(e->name, "flightrec:waiting") == 0;
 }
 
 bool fr_recording_event_is_time(const struct fr_recording_event *e)
 {
 	if (e->attr->type == PERF_TYPE_SOFTWARE)
 		return fr_recording_event_is_cpu(e);
-	return strcmp(e->name, "flightrec:offcpu") == 0 || strcmp(e->name, "flightrec:waker") == 0;
+	return fr_recording_event_is_wait(e) || strcmp(e->name, "flightrec:waker") == 0;
 }
 
 int64_t fr_recording_wall_offset(const struct fr_recording *r)
@@ -212,6 +255,18 @@ int64_t fr_recording_wall_offset(const struct fr_recording *r)
 	wall = read_u64(&in);
 	clock = read_u64(&in);
 	return in.failed ? 0 : (int64_t)(wall - clock);
+}
+
+uint32_t fr_recording_n_cpus(const struct fr_recording *r)
+{
+	/* u32 present, u32 online */
+	const struct fr_buf *section = &fr_recording_session(r)->features[FR_FEATURE_NRCPUS];
+	uint32_t numbers[2];
+
+	if (section->len < sizeof(numbers))
+		return 0;
+	memcpy(numbers, section->data, sizeof(numbers));
+	return numbers[1];
 }
 
 const struct fr_session *fr_recording_session(const struct fr_recording *r)
@@ -262,8 +317,20 @@ const char *fr_recorded_text(const struct fr_recording_event *event, const struc
 	const char *field, size_t *ret_len)
 {
 	const struct fr_field *f = find_field(event, sample, field);
-	const char *text = f && f->kind == FR_FIELD_TEXT ? (const char *)sample->raw + f->offset : "";
+	uint32_t offset = f ? f->offset : 0, bytes = f ? f->bytes : 0, where;
 
-	*ret_len = strnlen(text, f && f->kind == FR_FIELD_TEXT ? f->bytes : 0);
-	return text;
+	*ret_len = 0;
+	if (!f || (f->kind != FR_FIELD_TEXT && f->kind != FR_FIELD_DYNAMIC))
+		return "";
+	if (f->kind == FR_FIELD_DYNAMIC) { /* the place of the text: its size, and its offset */
+		if (f->bytes < sizeof(where))
+			return "";
+		memcpy(&where, sample->raw + f->offset, sizeof(where));
+		offset = where & 0xffff;
+		bytes = where >> 16;
+		if (offset > sample->raw_bytes || bytes > sample->raw_bytes - offset)
+			return "";
+	}
+	*ret_len = strnlen((const char *)sample->raw + offset, bytes);
+	return (const char *)sample->raw + offset;
 }

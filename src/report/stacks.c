@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NODES_MAX (1u << 26)
-
 static size_t find_slot(const struct fr_stacks *s, uint32_t parent, uint32_t frame)
 {
 	size_t i = (((uint64_t)parent << 32 | frame) * 0x9e3779b97f4a7c15ULL) >> 30 & (s->n_slots - 1);
@@ -22,7 +20,7 @@ static size_t find_slot(const struct fr_stacks *s, uint32_t parent, uint32_t fra
 static int grow(struct fr_stacks *s)
 {
 	const size_t cap = s->cap ? 2 * s->cap : 1024;
-	struct fr_stack_node *nodes = cap <= NODES_MAX ? reallocarray(s->nodes, cap, sizeof(*nodes)) : NULL;
+	struct fr_stack_node *nodes = reallocarray(s->nodes, cap, sizeof(*nodes));
 	uint32_t *slots;
 
 	if (!nodes)
@@ -45,9 +43,11 @@ uint32_t fr_stacks_push(struct fr_stacks *s, uint32_t parent, uint32_t frame)
 {
 	size_t slot;
 
-	if (s->n == s->cap && grow(s) < 0)
+	if (s->n == s->cap && s->cap < FR_STACK_NODES_MAX && grow(s) < 0)
 		return FR_STACK_NONE;
 	slot = find_slot(s, parent, frame);
+	if (s->slots[slot] == FR_STACK_NONE && s->n == FR_STACK_NODES_MAX)
+		return FR_STACK_FULL;
 	if (s->slots[slot] == FR_STACK_NONE) {
 		s->slots[slot] = (uint32_t)s->n;
 		s->nodes[s->n++] = (struct fr_stack_node){parent, frame};

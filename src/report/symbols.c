@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "report/symbols.h"
 #include "base/cleanup.h"
+#include "report/demangle.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define SYMBOLS_MAX (1u << 26)
+#define SYMBOLS_MAX (1u << 22)
 #define PAGE 4096u
 #define GAP (1u << 20) /* bytes between symbols of the kernel that do not belong to each other */
 
 int fr_symbols_add(struct fr_symbols *s, uint64_t start, uint64_t size, bool is_weak, bool is_global,
 	const char *name, size_t len)
 {
-	struct fr_symbol symbol = {.start = start, .end = start + size, .is_weak = is_weak, .is_global = is_global};
+	struct fr_symbol symbol = {
+		.start = start, .end = start + size, .is_weak = is_weak, .is_global = is_global};
 
 	if (s->n >= SYMBOLS_MAX || s->names.len + len >= UINT32_MAX || symbol.end < start)
 		return 0;
@@ -50,15 +52,23 @@ static int compare_starts(const void *x, const void *y, void *names)
 	return a->name < b->name ? -1 : a->name > b->name; /* the order of the file */
 }
 
-static size_t count_underscores(const char *name)
+/* Of two symbols that are alike otherwise, the one with fewer underscores at the front is better, then the
+   one with the longer name. */
+static bool is_better_name(const char *a, const char *b)
 {
-	return strspn(name, "_");
+	_cleanup_free_ char *a_plain = fr_demangle(a), *b_plain = fr_demangle(b);
+	size_t a_front, b_front;
+
+	a = a_plain ? a_plain : a;
+	b = b_plain ? b_plain : b;
+	a_front = strspn(a, "_");
+	b_front = strspn(b, "_");
+	return a_front != b_front ? b_front < a_front : strlen(b) > strlen(a);
 }
 
 /* Returns whether B is the better one of two symbols with the same address. A comes before B in the file. */
 static bool is_better(const struct fr_symbols *s, const struct fr_symbol *a, const struct fr_symbol *b)
 {
-	const char *a_name = fr_symbols_name(s, a), *b_name = fr_symbols_name(s, b);
 	const bool a_has_size = a->end > a->start, b_has_size = b->end > b->start;
 
 	if (a_has_size != b_has_size)
@@ -67,9 +77,7 @@ static bool is_better(const struct fr_symbols *s, const struct fr_symbol *a, con
 		return a->is_weak;
 	if (a->is_global != b->is_global)
 		return b->is_global;
-	if (count_underscores(a_name) != count_underscores(b_name))
-		return count_underscores(b_name) < count_underscores(a_name);
-	return strlen(b_name) > strlen(a_name);
+	return is_better_name(fr_symbols_name(s, a), fr_symbols_name(s, b));
 }
 
 void fr_symbols_finish(struct fr_symbols *s, bool kernel)
@@ -131,14 +139,16 @@ static bool take_line(const char **p, const char *end, const char **ret, size_t 
 	return true;
 }
 
-/* Reads a hexadecimal number from the front of a text. Returns the number of its digits, 0 if there is none. */
+/* Reads a hexadecimal number from the front of a text. Returns the number of its digits, 0 if there is
+   none. */
 static size_t read_hex(const char *p, size_t len, uint64_t *ret)
 {
 	size_t n = 0;
 
 	*ret = 0;
 	for (; n < len && n < 16 && isxdigit((unsigned char)p[n]); n++)
-		*ret = *ret << 4 | (uint64_t)(isdigit((unsigned char)p[n]) ? p[n] - '0' : (p[n] | 32) - 'a' + 10);
+		*ret = *ret << 4 |
+		       (uint64_t)(isdigit((unsigned char)p[n]) ? p[n] - '0' : (p[n] | 32) - 'a' + 10);
 	return n;
 }
 
@@ -167,6 +177,13 @@ static bool parse_kallsym(const char *line, size_t len, struct kallsym *ret)
 	return ret->name_len > 0;
 }
 
+/* MODULE is "" for the kernel itself. */
+static bool is_of_module(const struct kallsym *k, const char *module)
+{
+	return k->module ? strlen(module) == k->module_len && !memcmp(module, k->module, k->module_len)
+			 : !*module;
+}
+
 int fr_symbols_add_kallsyms(struct fr_symbols *s, const char *text, size_t len, const char *module)
 {
 	const char *line, *end = text + len;
@@ -177,10 +194,9 @@ int fr_symbols_add_kallsyms(struct fr_symbols *s, const char *text, size_t len, 
 	while (r == 0 && take_line(&text, end, &line, &n)) {
 		if (!parse_kallsym(line, n, &k) || !strchr("TtWw", k.type))
 			continue;
-		if (module && (strlen(module) != k.module_len || memcmp(module, k.module, k.module_len) != 0))
+		if (module && !is_of_module(&k, module))
 			continue;
-		r = fr_symbols_add(
-			s, k.addr, 0, tolower(k.type) == 'w', isupper(k.type), k.name, k.name_len);
+		r = fr_symbols_add(s, k.addr, 0, tolower(k.type) == 'w', isupper(k.type), k.name, k.name_len);
 	}
 	return r;
 }

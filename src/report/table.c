@@ -7,8 +7,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Equal names are one text in memory (profile.h, frames.h), so rows are found by pointers: tasks with one name, and
-   functions of several versions of a file, share a row. */
+/* Equal names are one text in memory (profile.h, frames.h), so rows are found by pointers: tasks with one
+   name, and functions of several versions of a file, share a row. */
 struct row_key {
 	const char *comm, *object, *function;
 	uint32_t event;
@@ -20,13 +20,18 @@ struct row {
 	uint64_t samples, period;
 };
 
-static const char unknown[] = "[unknown]";
+#define ROWS_MAX (1u << 20)
+#define MUCH 5.0 /* percent from which on a row has a colour */
+
+static const char unknown[] = "[unknown]", others[] = "[others]";
 
 struct total {
 	uint64_t samples, period;
 };
 
 struct table {
+	double min_percent;
+	bool colours;
 	struct row *rows;
 	struct total *totals; /* of each event */
 	size_t n_events;
@@ -48,6 +53,21 @@ static int count_event(struct table *t, uint32_t event, uint64_t period)
 	return 0;
 }
 
+static struct row *find_row(struct table *t, const struct row_key *key)
+{
+	struct row *row = FR_HASH_FIND(t->rows, key, *key);
+	struct row_key rest;
+
+	if (!row && HASH_COUNT(t->rows) >= ROWS_MAX) {
+		memset(&rest, 0, sizeof(rest));
+		rest.comm = rest.object = rest.function = others;
+		rest.event = key->event;
+		key = &rest;
+		row = FR_HASH_FIND(t->rows, key, *key);
+	}
+	return row ? row : FR_HASH_NEW(t->rows, key, *key);
+}
+
 static int add_sample(void *ctx, const struct fr_profile *p, const struct fr_profile_sample *s)
 {
 	const struct fr_stacks *stacks = fr_profile_stacks(p);
@@ -66,9 +86,7 @@ static int add_sample(void *ctx, const struct fr_profile *p, const struct fr_pro
 		key.object = fr_frames_object(frames, f->object)->short_name;
 		key.function = f->name;
 	}
-	row = FR_HASH_FIND(t->rows, key, key);
-	if (!row)
-		row = FR_HASH_NEW(t->rows, key, key);
+	row = find_row(t, &key);
 	if (!row)
 		return -ENOMEM;
 	row->samples++;
@@ -87,24 +105,32 @@ static int compare_rows(const void *x, const void *y)
 	return strcmp(a->key.comm, b->key.comm);
 }
 
+static const char *color(const struct table *t, const char *sequence)
+{
+	return t->colours ? sequence : "";
+}
+
 static void print_head(const struct fr_profile *p, const struct table *t, uint32_t event, FILE *out)
 {
-	fprintf(out, "# %" PRIu64 " samples of event '%s', event count %" PRIu64 "\n", t->totals[event].samples,
-		fr_recording_event(fr_profile_recording(p), event)->name, t->totals[event].period);
-	fprintf(out, "# %8s  %10s  %-15s  %-28s  %s\n", "Overhead", "Samples", "Command", "Shared Object", "Symbol");
+	fprintf(out, "# %" PRIu64 " samples of event '%s', event count %" PRIu64 "\n",
+		t->totals[event].samples, fr_recording_event(fr_profile_recording(p), event)->name,
+		t->totals[event].period);
+	fprintf(out, "%s# %8s  %10s  %-15s  %-28s  %s%s\n", color(t, "\033[1m"), "Overhead", "Samples",
+		"Command", "Shared Object", "Symbol", color(t, "\033[0m"));
 }
 
 static void print_row(const struct table *t, const struct row *row, FILE *out)
 {
 	const uint64_t all = t->totals[row->key.event].period;
+	const double percent = all ? 100.0 * (double)row->period / (double)all : 0;
 
-	fprintf(out, "  %7.2f%%  %10" PRIu64 "  %-15s  %-28s  %s\n",
-		all ? 100.0 * (double)row->period / (double)all : 0, row->samples, row->key.comm,
-		row->key.object, row->key.function);
+	fprintf(out, "  %s%7.2f%%%s  %10" PRIu64 "  %-15s  %-28s  %s\n",
+		percent >= MUCH ? color(t, "\033[31m") : "", percent,
+		percent >= MUCH ? color(t, "\033[0m") : "", row->samples, row->key.comm, row->key.object,
+		row->key.function);
 }
 
-static void print(const struct fr_profile *p, const struct table *t, struct row **rows, size_t n, double min_percent,
-	FILE *out)
+static void print(const struct fr_profile *p, const struct table *t, struct row **rows, size_t n, FILE *out)
 {
 	for (size_t i = 0; i < n; i++) {
 		const uint32_t event = rows[i]->key.event;
@@ -114,14 +140,14 @@ static void print(const struct fr_profile *p, const struct table *t, struct row 
 				fputc('\n', out);
 			print_head(p, t, event, out);
 		}
-		if (100.0 * (double)rows[i]->period >= min_percent * (double)t->totals[event].period)
+		if (100.0 * (double)rows[i]->period >= t->min_percent * (double)t->totals[event].period)
 			print_row(t, rows[i], out);
 	}
 }
 
-int fr_output_table(struct fr_profile *p, FILE *out, double min_percent, struct fr_diag *d)
+int fr_output_table(struct fr_profile *p, FILE *out, double min_percent, bool colours, struct fr_diag *d)
 {
-	struct table t = {0};
+	struct table t = {.min_percent = min_percent, .colours = colours};
 	const struct fr_view view = {.sample = add_sample, .ctx = &t};
 	_cleanup_free_ struct row **rows = NULL;
 	int r = fr_profile_read(p, &view, d);
@@ -134,8 +160,10 @@ int fr_output_table(struct fr_profile *p, FILE *out, double min_percent, struct 
 	if (r == 0) {
 		for (struct row *row = t.rows; row; row = row->hh.next)
 			rows[n++] = row;
+		if (n == 0)
+			fprintf(out, "no samples\n");
 		qsort(rows, n, sizeof(struct row *), compare_rows);
-		print(p, &t, rows, n, min_percent, out);
+		print(p, &t, rows, n, out);
 	}
 	FR_HASH_CLEAR(t.rows, free);
 	free(t.totals);

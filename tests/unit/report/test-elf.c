@@ -36,7 +36,9 @@ static struct fr_elf *open_self(void)
 {
 	struct fr_elf *e;
 
-	assert_int_equal(fr_elf_open(open("/proc/self/exe", O_RDONLY | O_CLOEXEC), "/proc/self/exe", &e), 0);
+	assert_int_equal(
+		fr_elf_open(open("/proc/self/exe", O_RDONLY | O_CLOEXEC), "/proc/self/exe", NULL, NULL, &e),
+		0);
 	return e;
 }
 
@@ -110,8 +112,8 @@ TEST(damaged_files_are_refused_or_read)
 	struct fr_elf *e;
 
 	assert_int_equal(pread(self, bytes, size, 0), (ssize_t)size);
-	assert_int_equal(fr_elf_open(file_of("", 0), "empty", &e), -EBADMSG);
-	assert_int_equal(fr_elf_open(file_of("#!/bin/sh\n", 10), "script", &e), -EBADMSG);
+	assert_int_equal(fr_elf_open(file_of("", 0), "empty", NULL, NULL, &e), -EBADMSG);
+	assert_int_equal(fr_elf_open(file_of("#!/bin/sh\n", 10), "script", NULL, NULL, &e), -EBADMSG);
 	srand(2);
 	for (unsigned turn = 0; turn < 300; turn++) {
 		struct fr_symbols s = {0};
@@ -121,7 +123,7 @@ TEST(damaged_files_are_refused_or_read)
 		memcpy(copy, bytes, size);
 		for (unsigned i = 0; i < 20; i++) /* half of them in the headers */
 			copy[(size_t)rand() % (i % 2 ? 1024 : size)] = (uint8_t)rand();
-		if (fr_elf_open(file_of(copy, len), "damaged", &e) < 0)
+		if (fr_elf_open(file_of(copy, len), "damaged", NULL, NULL, &e) < 0)
 			continue;
 		(void)fr_elf_add_symbols(e, &s);
 		fr_symbols_finish(&s, false);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Tests of the tree of stacks, of the chain of addresses in a sample, and of the messages of Protocol Buffers. */
+/* Tests of the tree of stacks, of the chain of addresses in a sample, and of the messages of Protocol *
+   Buffers. */
 #include "../unit.h"
 #include "perfdata/sample.h"
 #include "report/protobuf.h"
@@ -34,7 +35,8 @@ TEST(the_tree_grows)
 
 	srand(1);
 	for (uint32_t i = 0; i < 100000; i++) {
-		const uint32_t parent = i == 0 || rand() % 4 == 0 ? FR_STACK_NONE : nodes[(uint32_t)rand() % i];
+		const uint32_t parent =
+			i == 0 || rand() % 4 == 0 ? FR_STACK_NONE : nodes[(uint32_t)rand() % i];
 
 		nodes[i] = fr_stacks_push(&s, parent, (uint32_t)rand() % 100);
 		assert_int_not_equal(nodes[i], FR_STACK_NONE);
@@ -53,10 +55,10 @@ struct sample {
 	uint64_t n_branches, branches[2][3], abi, regs[2], size, stack[2], used;
 };
 
-static const struct perf_event_attr attr = {.sample_type = FR_SAMPLE_TYPE | PERF_SAMPLE_ADDR | PERF_SAMPLE_PERIOD |
-							   PERF_SAMPLE_READ | PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_RAW |
-							   PERF_SAMPLE_BRANCH_STACK | PERF_SAMPLE_REGS_USER |
-							   PERF_SAMPLE_STACK_USER,
+static const struct perf_event_attr attr = {
+	.sample_type = FR_SAMPLE_TYPE | PERF_SAMPLE_ADDR | PERF_SAMPLE_PERIOD | PERF_SAMPLE_READ |
+		       PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_RAW | PERF_SAMPLE_BRANCH_STACK |
+		       PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER,
 	.read_format = PERF_FORMAT_GROUP | PERF_FORMAT_TOTAL_TIME_ENABLED,
 	.sample_regs_user = 3};
 

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void add(struct fr_symbols *s, uint64_t start, uint64_t size, bool is_weak, bool is_global, const char *name)
+static void add(
+	struct fr_symbols *s, uint64_t start, uint64_t size, bool is_weak, bool is_global, const char *name)
 {
 	assert_int_equal(fr_symbols_add(s, start, size, is_weak, is_global, name, strlen(name)), 0);
 }
@@ -35,13 +36,16 @@ TEST(of_symbols_with_one_address_the_best_is_taken)
 	add(&s, 0x400, 0x10, false, true, "glob");
 	add(&s, 0x500, 0x10, false, true, "short");
 	add(&s, 0x500, 0x10, false, true, "a_longer_name");
+	add(&s, 0x600, 0x10, false, true, "_Znwm"); /* operator new */
+	add(&s, 0x600, 0x10, false, true, "_Znam"); /* operator new[] */
 	fr_symbols_finish(&s, false);
-	assert_int_equal(s.n, 5);
+	assert_int_equal(s.n, 6);
 	assert_string_equal(name_at(&s, 0x100), "plain");
 	assert_string_equal(name_at(&s, 0x20f), "strong");
 	assert_string_equal(name_at(&s, 0x300), "with_a_size");
 	assert_string_equal(name_at(&s, 0x400), "glob");
 	assert_string_equal(name_at(&s, 0x500), "a_longer_name");
+	assert_string_equal(name_at(&s, 0x600), "_Znam");
 	assert_string_equal(name_at(&s, 0x510), "");
 	assert_string_equal(name_at(&s, 0xff), "");
 	fr_symbols_deinit(&s);

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+#include "report/exits.h"
+#include "base/cleanup.h"
+#include "sideband/hash.h"
+
+#include <errno.h>
+#include <string.h>
+#include <utlist.h>
+
+struct fr_delayed_exit {
+	UT_hash_handle hh;
+	struct fr_delayed_exit *prev, *next;
+	uint32_t tid;
+	struct fr_record_task record;
+};
+
+/* A COMM of the kernel, without its sample id. */
+union exec_record {
+	struct fr_record_comm comm;
+	uint8_t bytes[sizeof(struct fr_record_comm) + 64];
+};
+
+struct fr_delayed_exec {
+	UT_hash_handle hh;
+	uint32_t pid;
+	union exec_record record;
+	uint64_t time_ns;
+};
+
+static void forget(struct fr_exits *e, struct fr_delayed_exit *exit)
+{
+	HASH_DEL(e->by_tid, exit);
+	DL_DELETE(e->first, exit);
+	free(exit);
+	e->n--;
+}
+
+/* Applies an EXIT that was delayed. */
+static int apply(struct fr_exits *e, struct fr_model *m, struct fr_delayed_exit *exit)
+{
+	const struct fr_record_task record = exit->record;
+
+	forget(e, exit);
+	return fr_model_apply_foreign(m, &record.header, 0, record.time);
+}
+
+static int delay(struct fr_exits *e, struct fr_model *m, const struct fr_record_task *record)
+{
+	struct fr_delayed_exit *exit = FR_HASH_FIND(e->by_tid, tid, record->tid);
+	int r = 0;
+
+	if (exit)
+		r = apply(e, m, exit);
+	else if (e->by_tid && e->n == FR_EXITS_MAX)
+		r = apply(e, m, e->first);
+	if (r < 0)
+		return r;
+	exit = FR_HASH_NEW(e->by_tid, tid, record->tid);
+	if (!exit)
+		return -ENOMEM;
+	exit->record = *record;
+	exit->record.header.size = sizeof(exit->record);
+	DL_APPEND(e->first, exit);
+	e->n++;
+	return 0;
+}
+
+/* Gives the name of the new program to the process, and delays what else an exec does. */
+static int delay_exec(struct fr_exits *e, struct fr_model *m, const struct perf_event_header *h,
+	size_t tail_bytes, uint64_t time_ns)
+{
+	const size_t size = h->size - tail_bytes;
+	struct fr_delayed_exec *exec;
+	union exec_record comm;
+
+	if (size > sizeof(comm) || HASH_COUNT(e->execs) >= FR_EXECS_MAX)
+		return fr_model_apply_foreign(m, h, tail_bytes, time_ns);
+	exec = FR_HASH_NEW(e->execs, pid, ((const struct fr_record_comm *)h)->pid);
+	if (!exec)
+		return -ENOMEM;
+	memcpy(&exec->record, h, size);
+	exec->record.comm.header.size = (uint16_t)size;
+	exec->time_ns = time_ns;
+	comm = exec->record;
+	comm.comm.header.misc &= (uint16_t)~PERF_RECORD_MISC_COMM_EXEC;
+	return fr_model_apply_foreign(m, &comm.comm.header, 0, time_ns);
+}
+
+/* Applies the delayed exec of the process PID, if there is one. */
+static int apply_exec(struct fr_exits *e, struct fr_model *m, uint32_t pid)
+{
+	struct fr_delayed_exec *exec = e->execs ? FR_HASH_FIND(e->execs, pid, pid) : NULL;
+	int r;
+
+	if (!exec)
+		return 0;
+	HASH_DEL(e->execs, exec);
+	r = fr_model_apply_foreign(m, &exec->record.comm.header, 0, exec->time_ns);
+	free(exec);
+	return r;
+}
+
+static bool is_exec(const struct perf_event_header *h, size_t tail_bytes)
+{
+	return h->type == PERF_RECORD_COMM && h->size >= sizeof(struct fr_record_comm) + tail_bytes &&
+	       h->misc & PERF_RECORD_MISC_COMM_EXEC;
+}
+
+int fr_exits_apply(struct fr_exits *e, struct fr_model *m, const struct perf_event_header *h,
+	size_t tail_bytes, uint64_t time_ns)
+{
+	const bool is_task = (h->type == PERF_RECORD_EXIT || h->type == PERF_RECORD_FORK) &&
+			     h->size >= sizeof(struct fr_record_task) + tail_bytes;
+	const struct fr_record_task *task = (const void *)h;
+	const struct fr_record_comm *comm = (const void *)h;
+	struct fr_delayed_exit *exit = NULL;
+	int r = 0;
+
+	/* Records of processes begin with the pid. */
+	if (h->size >= sizeof(*comm))
+		r = apply_exec(e, m, comm->pid);
+	if (r == 0 && is_task && h->type == PERF_RECORD_EXIT)
+		return delay(e, m, task);
+	if (is_task)
+		exit = FR_HASH_FIND(e->by_tid, tid, task->tid);
+	/* When a thread calls exec, the leader of its process exits, and the thread gets the id of the
+	   leader. */
+	else if (is_exec(h, tail_bytes))
+		exit = FR_HASH_FIND(e->by_tid, tid, comm->tid);
+	if (r == 0 && exit)
+		r = apply(e, m, exit);
+	if (r < 0)
+		return r;
+	return is_exec(h, tail_bytes) ? delay_exec(e, m, h, tail_bytes, time_ns)
+				      : fr_model_apply_foreign(m, h, tail_bytes, time_ns);
+}
+
+void fr_exits_deinit(struct fr_exits *e)
+{
+	FR_HASH_CLEAR(e->by_tid, free);
+	FR_HASH_CLEAR(e->execs, free);
+	*e = (struct fr_exits){0};
+}

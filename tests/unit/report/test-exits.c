@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The names of tasks after their EXIT records. */
+#include "../unit.h"
+#include "report/exits.h"
+#include "sideband/blob.h"
+
+#include <string.h>
+
+struct fixture {
+	struct fr_model *model;
+	struct fr_exits exits;
+};
+
+static void fixture_init(struct fixture *f)
+{
+	memset(f, 0, sizeof(*f));
+	assert_int_equal(fr_model_new(NULL, &f->model), 0);
+}
+
+static void fixture_deinit(struct fixture *f)
+{
+	fr_exits_deinit(&f->exits);
+	fr_model_free(f->model);
+}
+
+static void apply(struct fixture *f, const void *record)
+{
+	assert_int_equal(fr_exits_apply(&f->exits, f->model, record, 0, 1), 0);
+}
+
+static void task(struct fixture *f, uint32_t type, uint32_t pid, uint32_t tid, uint32_t ppid)
+{
+	const struct fr_record_task r = {.header = {.type = type, .size = sizeof(r)},
+		.pid = pid,
+		.tid = tid,
+		.ppid = ppid,
+		.ptid = ppid};
+
+	apply(f, &r);
+}
+
+static void comm(struct fixture *f, uint32_t pid, uint32_t tid, bool exec, const char *name)
+{
+	union {
+		struct fr_record_comm r;
+		uint8_t bytes[sizeof(struct fr_record_comm) + 16];
+	} u = {0};
+
+	u.r.header.type = PERF_RECORD_COMM;
+	u.r.header.size = sizeof(u.bytes);
+	u.r.header.misc = exec ? PERF_RECORD_MISC_COMM_EXEC : 0;
+	u.r.pid = pid;
+	u.r.tid = tid;
+	strcpy((char *)u.bytes + offsetof(struct fr_record_comm, comm), name);
+	apply(f, &u);
+}
+
+static void expect(struct fixture *f, uint32_t pid, uint32_t tid, const char *name)
+{
+	const struct fr_blob *b = fr_model_comm(f->model, pid, tid);
+
+	if (!name) {
+		assert_null(b);
+		return;
+	}
+	assert_non_null(b);
+	assert_int_equal(b->len, strlen(name));
+	assert_memory_equal(b->data, name, b->len);
+}
+
+TEST(a_task_keeps_its_name_until_its_id_is_used_again)
+{
+	struct fixture f;
+
+	fixture_init(&f);
+	comm(&f, 10, 10, true, "shell");
+	task(&f, PERF_RECORD_FORK, 20, 20, 10);
+	expect(&f, 20, 20, "shell");
+	comm(&f, 20, 20, true, "first");
+	task(&f, PERF_RECORD_FORK, 20, 21, 20);
+	comm(&f, 20, 21, false, "thread");
+	task(&f, PERF_RECORD_EXIT, 20, 21, 20);
+	task(&f, PERF_RECORD_EXIT, 20, 20, 10);
+	expect(&f, 20, 20, "first");
+	expect(&f, 20, 21, "thread");
+
+	/* The id of the thread is that of a process now. */
+	task(&f, PERF_RECORD_FORK, 21, 21, 10);
+	expect(&f, 21, 21, "shell");
+	expect(&f, 20, 20, "first");
+	/* The EXIT of the old process does not remove the new one. */
+	task(&f, PERF_RECORD_FORK, 20, 20, 10);
+	comm(&f, 20, 20, true, "second");
+	for (uint32_t i = 0; i < FR_EXITS_MAX + 1; i++)
+		task(&f, PERF_RECORD_EXIT, 100000 + i, 100000 + i, 1);
+	expect(&f, 20, 20, "second");
+	fixture_deinit(&f);
+}
+
+TEST(a_thread_that_calls_exec_gets_the_id_of_the_leader)
+{
+	struct fixture f;
+
+	fixture_init(&f);
+	comm(&f, 20, 20, true, "first");
+	task(&f, PERF_RECORD_FORK, 20, 21, 20);
+	task(&f, PERF_RECORD_EXIT, 20, 20, 1);
+	comm(&f, 20, 20, true, "second");
+	for (uint32_t i = 0; i < FR_EXITS_MAX + 1; i++)
+		task(&f, PERF_RECORD_EXIT, 100000 + i, 100000 + i, 1);
+	expect(&f, 20, 20, "second");
+	fixture_deinit(&f);
+}
+
+static void map(struct fixture *f, uint32_t pid, uint64_t addr, const char *path)
+{
+	union {
+		struct fr_record_mmap2 r;
+		uint8_t bytes[sizeof(struct fr_record_mmap2) + 16];
+	} u = {0};
+
+	u.r.header.type = PERF_RECORD_MMAP2;
+	u.r.header.size = sizeof(u.bytes);
+	u.r.header.misc = PERF_RECORD_MISC_USER;
+	u.r.pid = u.r.tid = pid;
+	u.r.addr = addr;
+	u.r.len = 0x1000;
+	strcpy((char *)u.bytes + offsetof(struct fr_record_mmap2, filename), path);
+	apply(f, &u);
+}
+
+TEST(an_exec_has_its_effect_on_the_maps_at_the_first_map_of_the_new_program)
+{
+	struct fr_model_map found;
+	struct fixture f;
+
+	fixture_init(&f);
+	comm(&f, 10, 10, true, "shell");
+	map(&f, 10, 0x1000, "/bin/shell");
+	task(&f, PERF_RECORD_FORK, 20, 20, 10);
+	comm(&f, 20, 20, true, "first");
+	expect(&f, 20, 20, "first");
+	assert_true(fr_model_find_map(f.model, 20, 0x1000, &found));
+	map(&f, 20, 0x5000, "/bin/first");
+	assert_false(fr_model_find_map(f.model, 20, 0x1000, &found));
+	assert_true(fr_model_find_map(f.model, 20, 0x5000, &found));
+	assert_true(fr_model_find_map(f.model, 10, 0x1000, &found));
+	/* Another name before the first map. */
+	comm(&f, 20, 20, true, "second");
+	comm(&f, 20, 20, false, "third");
+	expect(&f, 20, 20, "third");
+	assert_false(fr_model_find_map(f.model, 20, 0x5000, &found));
+	comm(&f, 20, 20, true, "fourth");
+	fixture_deinit(&f);
+}
+
+TEST(the_oldest_exit_is_applied_when_there_are_many)
+{
+	struct fixture f;
+
+	fixture_init(&f);
+	comm(&f, 20, 20, true, "first");
+	task(&f, PERF_RECORD_EXIT, 20, 20, 1);
+	for (uint32_t i = 1; i < FR_EXITS_MAX; i++)
+		task(&f, PERF_RECORD_EXIT, 100000 + i, 100000 + i, 1);
+	expect(&f, 20, 20, "first");
+	task(&f, PERF_RECORD_EXIT, 100000, 100000, 1);
+	expect(&f, 20, 20, NULL);
+	assert_int_equal(f.exits.n, FR_EXITS_MAX);
+	/* Malformed records have no effect. */
+	apply(&f, &(struct perf_event_header){.type = PERF_RECORD_EXIT, .size = 8});
+	apply(&f, &(struct perf_event_header){.type = PERF_RECORD_FORK, .size = 8});
+	fixture_deinit(&f);
+}
