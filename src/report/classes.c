@@ -8,8 +8,8 @@
 
 #define KNOWN (1u << 31)
 
-/* The names of functions, as patterns of glob(7). Names of the kernel are those of Linux 5.10 to 6.18. Functions that
-   compilers split have a suffix like ".part.0", which is left out before the comparison. */
+/* The names of functions, as patterns of glob(7). Names of the kernel are those of Linux 5.10 to 6.18.
+   Functions that compilers split have a suffix like ".part.0", which is left out before the comparison. */
 static const struct {
 	const char *pattern;
 	bool kernel;
@@ -27,7 +27,7 @@ static const struct {
 	{"ObjectMonitor::enter*", false, FR_CODE_LOCK},
 	{"*futex*Mutex*lock_contended*", false, FR_CODE_LOCK},
 	{"*parking_lot*lock_slow*", false, FR_CODE_LOCK},
-	{"PyThread_acquire_lock_timed", false, FR_CODE_LOCK},
+	{"take_gil", false, FR_CODE_LOCK}, /* Python's other locks are also its queues */
 	/* Locks of the kernel. */
 	{"*mutex_lock*", true, FR_CODE_LOCK},
 	{"rt_mutex_*lock*", true, FR_CODE_LOCK},
@@ -140,20 +140,31 @@ static const struct {
 	{"ip_*", true, FR_CODE_NETWORK},
 	{"ip6_*", true, FR_CODE_NETWORK},
 	{"__netif_receive_skb*", true, FR_CODE_NETWORK},
-	/* Waiting for work. */
+	/* A full pipe or socket. */
+	{"*pipe_write", true, FR_CODE_PEER},
+	{"sk_stream_wait_memory", true, FR_CODE_PEER},
+	{"sock_alloc_send_pskb", true, FR_CODE_PEER},
+	{"unix_wait_for_peer", true, FR_CODE_PEER},
+	/* Waiting for work, or for what the stack does not say. */
+	{"futex_wait*", true, FR_CODE_FUTEX},
+	{"__futex_wait*", true, FR_CODE_FUTEX},
+	{"wait_for_vfork_done", true, FR_CODE_CHILD},
 	{"do_epoll_wait", true, FR_CODE_IDLE},
 	{"ep_poll", true, FR_CODE_IDLE},
 	{"poll_schedule_timeout*", true, FR_CODE_IDLE},
-	{"do_wait", true, FR_CODE_IDLE},
+	{"do_wait", true, FR_CODE_IDLE | FR_CODE_CHILD},
 	{"*pipe_read", true, FR_CODE_IDLE},
-	{"*sigsuspend*", true, FR_CODE_IDLE},
-	{"do_sigtimedwait*", true, FR_CODE_IDLE},
+	{"*sys_pause", true, FR_CODE_IDLE | FR_CODE_SIGNAL},
+	{"*sigsuspend*", true, FR_CODE_IDLE | FR_CODE_SIGNAL},
+	{"do_sigtimedwait*", true, FR_CODE_IDLE | FR_CODE_SIGNAL},
+	{"signalfd_read*", true, FR_CODE_IDLE | FR_CODE_SIGNAL},
 	{"worker_thread", true, FR_CODE_IDLE},
 	{"smpboot_thread_fn", true, FR_CODE_IDLE},
 	{"kthread_worker_fn", true, FR_CODE_IDLE},
 	{"n_tty_read", true, FR_CODE_IDLE},
 	{"*accept*", true, FR_CODE_IDLE},
 	/* Entries of the kernel. */
+	{"kthread", true, FR_CODE_KERNEL},
 	{"entry_SYSCALL_64*", true, FR_CODE_SYSCALL},
 	{"el0_svc", true, FR_CODE_SYSCALL},
 	{"do_syscall_64", true, FR_CODE_SYSCALL},

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What code is about, by the names of its functions: a stack with futex_wait and pthread_mutex_lock waits for a lock. The
- * table of names is in classes.c. Not thread-safe.
+ * What code is about, by the names of its functions: a stack with futex_wait and pthread_mutex_lock waits for
+ * a lock. The table of names is in classes.c. Not thread-safe.
  */
 
 #include "report/profile.h"
@@ -23,8 +23,12 @@ enum fr_code_class {
 	FR_CODE_SERVER = 1u << 11, /* waits for a file system that is a server: FUSE, NFS, SMB, 9p */
 	FR_CODE_SYSCALL = 1u << 12,
 	FR_CODE_INTERRUPT = 1u << 13,
-	FR_CODE_IDLE = 1u << 14, /* waits for work: epoll, select, wait, a pipe */
-	FR_CODE_SPIN = 1u << 15, /* waits for a lock of the kernel while it runs */
+	FR_CODE_IDLE = 1u << 14,   /* waits for work: epoll, select, wait, a pipe */
+	FR_CODE_SPIN = 1u << 15,   /* waits for a lock of the kernel while it runs */
+	FR_CODE_PEER = 1u << 16,   /* waits until the reader of a pipe or socket has made room */
+	FR_CODE_CHILD = 1u << 17,  /* waits for a child */
+	FR_CODE_FUTEX = 1u << 18,  /* waits for a word in memory: a lock, a condition, the end of a thread */
+	FR_CODE_KERNEL = 1u << 19, /* is a thread of the kernel */
 };
 
 struct fr_classes {

@@ -5,12 +5,14 @@
 #include "report/explain.h"
 
 #define STACK_MAX 64
+#define VERSION 1 /* of this JSON: the design document says when it changes */
 
 static const char *const wait_names[_FR_WAIT_N] = {[FR_WAIT_CPU] = "cpu",
 	[FR_WAIT_LOCK] = "lock",
 	[FR_WAIT_DISK] = "disk",
 	[FR_WAIT_RECLAIM] = "memory",
 	[FR_WAIT_SERVER] = "file_server",
+	[FR_WAIT_PEER] = "reader",
 	[FR_WAIT_UNKNOWN] = "uninterruptible",
 	[FR_WAIT_SLEEP] = "sleep",
 	[FR_WAIT_IDLE] = "idle"};
@@ -23,8 +25,8 @@ static bool add_stack(cJSON *to, const struct fr_profile *p, uint32_t stack)
 	bool ok = list;
 
 	for (size_t i = 0; i < n && ok; i++)
-		ok = cJSON_AddItemToArray(list,
-			cJSON_CreateString(fr_frames_get(fr_profile_frames(p), frames[i])->name));
+		ok = cJSON_AddItemToArray(
+			list, cJSON_CreateString(fr_frames_get(fr_profile_frames(p), frames[i])->name));
 	return ok;
 }
 
@@ -32,7 +34,10 @@ static cJSON *make_finding(const struct fr_explanation *e, const struct fr_findi
 {
 	cJSON *j = cJSON_CreateObject(), *list;
 	bool ok = j && cJSON_AddStringToObject(j, "rule", x->rule) &&
-		  cJSON_AddStringToObject(j, "headline", x->headline) && cJSON_AddNumberToObject(j, "score", x->score);
+		  cJSON_AddStringToObject(j, "headline", x->headline) &&
+		  cJSON_AddNumberToObject(j, "score", x->score) &&
+		  cJSON_AddStringToObject(j, "certainty", fr_certainty_name(x->certainty)) &&
+		  cJSON_AddStringToObject(j, "certainty_why", x->why);
 
 	if (ok && x->pid)
 		ok = FR_JSON_ADD_NUMBERS(j, {"pid", x->pid}, {"tid", x->tid}) &&
@@ -51,11 +56,22 @@ static bool add_part(cJSON *to, const char *name, const struct fr_explanation *e
 	const struct fr_sums *s = &e->facts.all[part];
 	cJSON *j = cJSON_AddObjectToObject(to, name), *waits = cJSON_AddObjectToObject(j, "waits_ns");
 	bool ok = j && waits && cJSON_AddNumberToObject(j, "seconds", fr_facts_seconds(&e->facts, part)) &&
-		  FR_JSON_ADD_NUMBERS(j, {"cpu_ns", s->cpu_ns}, {"samples", s->cpu_samples}, {"forks", s->forks});
+		  FR_JSON_ADD_NUMBERS(
+			  j, {"cpu_ns", s->cpu_ns}, {"samples", s->cpu_samples}, {"forks", s->forks});
 
 	for (int i = 0; i < _FR_WAIT_N && ok; i++)
 		ok = fr_json_add_u64(waits, wait_names[i], s->wait_ns[i]);
 	return ok;
+}
+
+static bool add_steady(cJSON *to, const struct fr_steady *s)
+{
+	cJSON *j = s->comm ? cJSON_AddObjectToObject(to, "steady") : NULL;
+
+	return !s->comm ||
+	       (j && cJSON_AddStringToObject(j, "comm", s->comm) && FR_JSON_ADD_NUMBERS(j, {"pid", s->pid}) &&
+		       cJSON_AddNumberToObject(j, "cpus_before", s->before) &&
+		       cJSON_AddNumberToObject(j, "cpus", s->cpus));
 }
 
 static bool add_changes(cJSON *to, const struct fr_explanation *e)
@@ -90,13 +106,15 @@ cJSON *fr_explanation_json(const struct fr_explanation *e)
 	if (ok && cause)
 		ok = cJSON_AddItemToObject(j, "cause", cJSON_Duplicate(cause, true));
 	if (ok)
-		ok = add_part(j, "before", e, FR_BEFORE) && add_part(j, "incident", e, FR_INCIDENT) && add_changes(j, e) &&
-		     FR_JSON_ADD_NUMBERS(j, {"cpus", e->facts.n_cpus}, {"lost", e->facts.lost},
-			     {"left_out", e->facts.left_out}, {"skipped",
-				     fr_recording_skipped(fr_profile_recording(e->profile))}) &&
+		ok = add_part(j, "before", e, FR_BEFORE) && add_part(j, "incident", e, FR_INCIDENT) &&
+		     add_steady(j, &e->findings.steady) && add_changes(j, e) &&
+		     FR_JSON_ADD_NUMBERS(j, {"version", VERSION}, {"cpus", e->facts.n_cpus},
+			     {"lost", e->facts.lost}, {"left_out", e->facts.left_out},
+			     {"skipped", fr_recording_skipped(fr_profile_recording(e->profile))}) &&
 		     cJSON_AddBoolToObject(j, "has_cpu_samples", e->facts.has_cpu) &&
 		     cJSON_AddBoolToObject(j, "has_waits", e->facts.has_waits) &&
-		     cJSON_AddBoolToObject(j, "damaged", fr_recording_damage(fr_profile_recording(e->profile))->damaged);
+		     cJSON_AddBoolToObject(
+			     j, "damaged", fr_recording_damage(fr_profile_recording(e->profile))->damaged);
 	if (ok)
 		return j;
 	cJSON_Delete(j);

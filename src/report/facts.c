@@ -11,19 +11,25 @@
 #define INCIDENT_NS (10 * FR_NSEC_PER_SEC) /* the length of the incident if the recording is long enough */
 #define WAITS_MAX (1u << 20)
 #define CPU_MAX (1u << 21)
-#define STUCK_SAMPLES 3 /* a wait for a CPU is judged if a busy CPU has at least so many samples in its time */
+#define PROCESSES_MAX (1u << 17)
+
+/* The field waker_context of flightrec:offcpu, as its format names them. */
+enum { WAKER_TASK = 1, WAKER_SOFTIRQ, WAKER_HARDIRQ };
 
 struct reader {
 	struct fr_facts *facts;
 	const struct fr_view *also;
-	const struct fr_profile *profile;
+	struct fr_profile *profile;
 };
+
+uint64_t fr_facts_ns(const struct fr_facts *f, int part)
+{
+	return part == FR_BEFORE ? f->incident_ns - f->from_ns : f->to_ns - f->incident_ns;
+}
 
 double fr_facts_seconds(const struct fr_facts *f, int part)
 {
-	const uint64_t ns = part == FR_BEFORE ? f->incident_ns - f->from_ns : f->to_ns - f->incident_ns;
-
-	return (double)ns / (double)FR_NSEC_PER_SEC;
+	return (double)fr_facts_ns(f, part) / (double)FR_NSEC_PER_SEC;
 }
 
 const struct fr_process_facts *fr_facts_find(const struct fr_facts *f, uint32_t pid)
@@ -31,10 +37,21 @@ const struct fr_process_facts *fr_facts_find(const struct fr_facts *f, uint32_t 
 	return FR_HASH_FIND(f->processes, pid, pid);
 }
 
+const struct fr_wait_fact *fr_facts_waits(const struct fr_facts *f, size_t *ret_n)
+{
+	*ret_n = f->waits.len / sizeof(struct fr_wait_fact) - f->first_wait;
+	return (const struct fr_wait_fact *)(const void *)f->waits.data + f->first_wait;
+}
+
+/* If there are too many processes, returns the one that stands for all others. */
 static struct fr_process_facts *find_or_add(struct fr_facts *f, uint32_t pid)
 {
 	struct fr_process_facts *p = FR_HASH_FIND(f->processes, pid, pid);
 
+	if (!p && HASH_COUNT(f->processes) >= PROCESSES_MAX) {
+		pid = UINT32_MAX;
+		p = FR_HASH_FIND(f->processes, pid, pid);
+	}
 	if (!p)
 		p = FR_HASH_NEW(f->processes, pid, pid);
 	return p;
@@ -43,12 +60,6 @@ static struct fr_process_facts *find_or_add(struct fr_facts *f, uint32_t pid)
 static int part_of(const struct fr_facts *f, uint64_t time)
 {
 	return time < f->incident_ns ? FR_BEFORE : FR_INCIDENT;
-}
-
-static void add_classes(struct fr_sums *s, uint32_t classes, uint64_t ns)
-{
-	for (; classes; classes &= classes - 1)
-		s->class_ns[__builtin_ctz(classes)] += ns;
 }
 
 static int add_function(struct reader *r, uint32_t stack, int part, uint64_t ns)
@@ -70,6 +81,31 @@ static int add_function(struct reader *r, uint32_t stack, int part, uint64_t ns)
 	return 0;
 }
 
+/* The name of a process that has ended is not known any more: then the task is named after its number, as
+ * ":77". */
+static void describe_process(struct fr_process_facts *p, const struct fr_task *task, uint32_t classes)
+{
+	if (!p->comm || task->process[0] != ':')
+		p->comm = task->process;
+	p->is_kernel |= (classes & FR_CODE_KERNEL) != 0;
+}
+
+static void add_cpu_sums(struct fr_sums *s, uint32_t classes, uint64_t ns)
+{
+	s->cpu_ns += ns;
+	s->cpu_samples++;
+	for (; classes; classes &= classes - 1)
+		s->class_ns[__builtin_ctz(classes)] += ns;
+}
+
+static size_t slot_of(const struct fr_facts *f, uint64_t time)
+{
+	const uint64_t slot =
+		(time - f->incident_ns) * FR_FACTS_SLOTS / FR_MAX(f->to_ns - f->incident_ns, 1ull);
+
+	return FR_MIN(slot, (uint64_t)FR_FACTS_SLOTS - 1);
+}
+
 static int add_cpu(struct reader *r, const struct fr_profile_sample *s)
 {
 	const struct fr_recording_event *e = fr_recording_event(fr_profile_recording(r->profile), s->event);
@@ -87,23 +123,18 @@ static int add_cpu(struct reader *r, const struct fr_profile_sample *s)
 	if (!p || fr_classes_of_stack(&r->facts->classes, r->profile, s->stack, &classes) < 0 ||
 		add_function(r, s->stack, part, ns) < 0)
 		return -ENOMEM;
-	p->comm = task->process;
-	for (struct fr_sums *sums = &p->sums[part]; sums; sums = sums == &r->facts->all[part] ? NULL : &r->facts->all[part]) {
-		sums->cpu_ns += ns;
-		sums->cpu_samples++;
-		add_classes(sums, classes, ns);
-	}
+	describe_process(p, task, classes);
+	add_cpu_sums(&p->sums[part], classes, ns);
+	add_cpu_sums(&r->facts->all[part], classes, ns);
 	if (part == FR_BEFORE)
 		return 0;
-	p->slot_ns[FR_MIN((s->time - r->facts->incident_ns) * FR_FACTS_SLOTS /
-				  FR_MAX(r->facts->to_ns - r->facts->incident_ns, 1ull),
-		(uint64_t)FR_FACTS_SLOTS - 1)] += ns;
+	p->slot_ns[slot_of(r->facts, s->time)] += ns;
 	if (r->facts->cpu.len / sizeof(struct fr_cpu_fact) >= CPU_MAX) {
 		r->facts->left_out++;
 		return 0;
 	}
-	return fr_buf_append(&r->facts->cpu,
-		&(struct fr_cpu_fact){s->time, ns, s->task, s->stack, s->cpu}, sizeof(struct fr_cpu_fact));
+	return fr_buf_append(&r->facts->cpu, &(struct fr_cpu_fact){s->time, ns, s->task, s->stack, s->cpu},
+		sizeof(struct fr_cpu_fact));
 }
 
 /* STATE is that of flightrec:offcpu, as in ps(1). */
@@ -117,9 +148,33 @@ static enum fr_wait kind_of(uint32_t classes, char state)
 		return FR_WAIT_SERVER;
 	if (classes & FR_CODE_DISK)
 		return FR_WAIT_DISK;
+	if (classes & FR_CODE_PEER)
+		return FR_WAIT_PEER;
 	if (classes & FR_CODE_SLEEP)
 		return FR_WAIT_SLEEP;
-	return state == 'D' ? FR_WAIT_UNKNOWN : FR_WAIT_IDLE;
+	return state == 'D' && !(classes & FR_CODE_CHILD) ? FR_WAIT_UNKNOWN : FR_WAIT_IDLE;
+}
+
+/* Returns the name of the innermost function if it is one of the kernel, or "". */
+static const char *name_kernel_function(const struct fr_profile *p, uint32_t stack)
+{
+	const struct fr_frames *frames = fr_profile_frames(p);
+	const struct fr_frame *f;
+
+	if (stack == FR_STACK_NONE)
+		return "";
+	f = fr_frames_get(frames, fr_profile_stacks(p)->nodes[stack].frame);
+	return fr_frames_object(frames, f->object)->kind == FR_OBJECT_KERNEL ? f->name : "";
+}
+
+static int classify_wait(struct fr_classes *c, const struct fr_profile *p, uint32_t stack, uint32_t *ret)
+{
+	const int r = fr_classes_of_stack(c, p, stack, ret);
+
+	/* The parent of a vfork. The function that waits for the child is a part of this one. */
+	if (!strcmp(name_kernel_function(p, stack), "kernel_clone"))
+		*ret |= FR_CODE_CHILD;
+	return r;
 }
 
 int fr_wait_kind(struct fr_classes *c, const struct fr_profile *p, const struct fr_recording_event *e,
@@ -128,91 +183,134 @@ int fr_wait_kind(struct fr_classes *c, const struct fr_profile *p, const struct 
 	uint32_t classes;
 	size_t len;
 	const char *state = fr_recorded_text(e, &s->recorded->sample, "state", &len);
-	const int r = fr_classes_of_stack(c, p, s->stack, &classes);
+	const int r = classify_wait(c, p, s->stack, &classes);
 
 	*ret = kind_of(classes, len > 0 ? state[0] : '?');
 	return r;
 }
 
-static void add_wait_sums(struct fr_sums *s, enum fr_wait kind, uint64_t ns)
+/* Since Linux 6.18, a thread whose cgroup has used up its quota leaves the CPU in a task work. The stack of
+   the wait has no functions of the scheduler, so task_work_run() is then the innermost one. At the end of a
+   system call, other work is done there, and a thread can be preempted in it. So only what an interrupt began
+   counts. */
+static bool is_throttled(const struct fr_profile *p, const struct fr_wait_fact *w)
 {
-	s->wait_ns[kind] += ns;
-	s->waits[kind] += ns > 0;
+	const char *name = name_kernel_function(p, w->stack);
+
+	return !strcmp(name, "throttle_cfs_rq_work") ||
+	       (!strcmp(name, "task_work_run") && !(w->classes & FR_CODE_SYSCALL));
 }
 
-static int add_wait(struct reader *r, const struct fr_profile_sample *s, const struct fr_recording_event *e)
+/* A wait can have begun long before its part, so at most MAX_NS of it count. */
+static void add_wait_sums(struct fr_sums *s, const struct fr_wait_fact *w, uint64_t max_ns, bool throttled)
+{
+	const uint64_t blocked = FR_MIN(w->blocked_ns, max_ns), queued = FR_MIN(w->runqueue_ns, max_ns);
+
+	s->wait_ns[w->kind] += blocked;
+	s->waits[w->kind] += blocked > 0;
+	s->wait_ns[FR_WAIT_CPU] += queued;
+	s->waits[FR_WAIT_CPU] += queued > 0;
+	s->throttled_ns += throttled ? queued : 0;
+	s->longest_ns[w->kind] = FR_MAX(s->longest_ns[w->kind], w->blocked_ns);
+}
+
+/* Reads the fields of the sample of a wait. Returns false if they are not those of flightrec:offcpu. */
+static bool read_wait(
+	const struct fr_recording_event *e, const struct fr_profile_sample *s, struct fr_wait_fact *w)
 {
 	const struct fr_sample_fields *fields = &s->recorded->sample;
+	uint64_t context, pid, tid;
+	size_t len;
+	const char *state = fr_recorded_text(e, fields, "state", &len);
+
+	if (!fr_recorded_number(e, fields, "blocked", &w->blocked_ns) ||
+		!fr_recorded_number(e, fields, "runqueue", &w->runqueue_ns) ||
+		!fr_recorded_number(e, fields, "waker_context", &context) ||
+		!fr_recorded_number(e, fields, "waker_pid", &pid) ||
+		!fr_recorded_number(e, fields, "waker_tid", &tid))
+		return false;
+	w->state = len > 0 ? state[0] : '?';
+	w->is_timed = context == WAKER_SOFTIRQ || context == WAKER_HARDIRQ;
+	if (context == WAKER_TASK && (int64_t)pid > 0) {
+		w->waker_pid = (uint32_t)pid;
+		w->waker_tid = (uint32_t)tid;
+	}
+	return true;
+}
+
+/* Keeps W, which is of PART. Each part has a limit of its own. */
+static int keep_wait(struct fr_facts *f, const struct fr_wait_fact *w, int part)
+{
+	const size_t n = f->waits.len / sizeof(*w);
+
+	if (n - (part == FR_BEFORE ? 0 : f->first_wait) >= WAITS_MAX) {
+		f->left_out++;
+		return 0;
+	}
+	f->first_wait += part == FR_BEFORE;
+	return fr_buf_append(&f->waits, w, sizeof(*w));
+}
+
+static int add_wait(
+	struct reader *r, const struct fr_profile_sample *s, const struct fr_recording_event *e, bool is_open)
+{
 	const struct fr_task *task = fr_profile_task(r->profile, s->task);
 	const int part = part_of(r->facts, s->time);
-	uint64_t blocked, runqueue, context, pid, tid;
-	struct fr_wait_fact wait = {.end_ns = s->time, .task = s->task, .stack = s->stack, .cpu = s->cpu};
+	struct fr_wait_fact wait = {
+		.end_ns = s->time, .task = s->task, .stack = s->stack, .cpu = s->cpu, .is_open = is_open};
+	const uint64_t max_ns = fr_facts_ns(r->facts, part);
+	bool throttled;
 	struct fr_process_facts *p;
 
-	if (!fr_recorded_number(e, fields, "blocked", &blocked) ||
-		!fr_recorded_number(e, fields, "runqueue", &runqueue) ||
-		!fr_recorded_number(e, fields, "waker_context", &context) ||
-		!fr_recorded_number(e, fields, "waker_pid", &pid) || !fr_recorded_number(e, fields, "waker_tid", &tid))
+	if (!read_wait(e, s, &wait))
 		return 0;
 	p = find_or_add(r->facts, task->pid);
-	if (!p || fr_wait_kind(&r->facts->classes, r->profile, e, s, &wait.kind) < 0)
+	if (!p || classify_wait(&r->facts->classes, r->profile, s->stack, &wait.classes) < 0)
 		return -ENOMEM;
-	p->comm = task->process;
-	wait.blocked_ns = blocked;
-	wait.runqueue_ns = runqueue;
-	if (context == 1 && (int64_t)pid > 0) {
-		wait.waker_pid = (uint32_t)pid;
-		wait.waker_tid = (uint32_t)tid;
-	}
-	add_wait_sums(&p->sums[part], wait.kind, blocked);
-	add_wait_sums(&p->sums[part], FR_WAIT_CPU, runqueue);
-	add_wait_sums(&r->facts->all[part], wait.kind, blocked);
-	add_wait_sums(&r->facts->all[part], FR_WAIT_CPU, runqueue);
-	if (part == FR_BEFORE)
-		return 0;
-	p->wait_max_ns[wait.kind] = FR_MAX(p->wait_max_ns[wait.kind], blocked);
-	p->wait_max_ns[FR_WAIT_CPU] = FR_MAX(p->wait_max_ns[FR_WAIT_CPU], runqueue);
-	if (r->facts->waits.len / sizeof(wait) >= WAITS_MAX) {
-		r->facts->left_out++;
-		return 0;
-	}
-	return fr_buf_append(&r->facts->waits, &wait, sizeof(wait));
+	wait.kind = kind_of(wait.classes, wait.state);
+	throttled = is_throttled(r->profile, &wait);
+	describe_process(p, task, wait.classes);
+	add_wait_sums(&p->sums[part], &wait, max_ns, throttled);
+	add_wait_sums(&r->facts->all[part], &wait, max_ns, throttled);
+	return keep_wait(r->facts, &wait, part);
 }
 
 static int add_sample(void *ctx, const struct fr_profile *p, const struct fr_profile_sample *s)
 {
 	const struct fr_recording_event *e = fr_recording_event(fr_profile_recording(p), s->event);
+	/* These waits have the time of the end of the window, which can be after the last other sample. */
+	const bool is_open = !strcmp(e->name, "flightrec:waiting");
 	struct reader *r = ctx;
 	int x = r->also ? r->also->sample(r->also->ctx, p, s) : 0;
 
-	if (x < 0 || s->time < r->facts->from_ns || s->time > r->facts->to_ns)
+	if (x < 0 || s->time < r->facts->from_ns || (s->time > r->facts->to_ns && !is_open))
 		return x;
 	if (fr_recording_event_is_cpu(e)) {
 		r->facts->has_cpu = true;
 		return add_cpu(r, s);
 	}
-	if (strcmp(e->name, "flightrec:offcpu") != 0)
+	if (!is_open && strcmp(e->name, "flightrec:offcpu") != 0)
 		return 0;
 	r->facts->has_waits = true;
-	return add_wait(r, s, e);
+	return add_wait(r, s, e, is_open);
 }
 
 static int add_fork(struct reader *r, const struct fr_record_task *fork, uint64_t time)
 {
 	const int part = part_of(r->facts, time);
-	struct fr_process_facts *parent, *child;
+	struct fr_process_facts *parent;
 
 	/* The recorder wrote the others, for processes that were there before. */
-	if (fork->pid == fork->ppid || fork->header.misc & PERF_RECORD_MISC_FORK_EXEC || time < r->facts->from_ns)
+	if (fork->pid == fork->ppid || fork->header.misc & PERF_RECORD_MISC_FORK_EXEC ||
+		time < r->facts->from_ns)
 		return 0;
 	parent = find_or_add(r->facts, fork->ppid);
-	child = find_or_add(r->facts, fork->pid);
-	if (!parent || !child)
+	if (!parent)
 		return -ENOMEM;
+	if (!parent->comm) /* it has no sample yet */
+		parent->comm = fr_profile_name_process(r->profile, fork->ppid);
 	parent->sums[part].forks++;
 	r->facts->all[part].forks++;
-	child->parent = fork->ppid;
-	child->is_new = part == FR_INCIDENT;
 	return 0;
 }
 
@@ -228,74 +326,26 @@ static int add_record(void *ctx, const struct fr_profile *p, const struct fr_rec
 	return 0;
 }
 
+static void count_threads(const struct fr_profile *p, struct fr_facts *f)
+{
+	const struct fr_model *m = fr_recording_model(fr_profile_recording(p));
+
+	for (struct fr_process_facts *x = f->processes; x; x = x->hh.next)
+		x->n_threads = fr_model_n_threads(m, x->pid);
+}
+
 /* Sets the times of the two parts. */
 static int set_parts(const struct fr_profile *p, uint64_t incident_ns, struct fr_facts *f, struct fr_diag *d)
 {
 	const int r = fr_recording_window(fr_profile_recording(p), &f->from_ns, &f->to_ns, d);
 
-	f->incident_ns = f->to_ns - FR_MIN(incident_ns ? incident_ns : INCIDENT_NS, (f->to_ns - f->from_ns) / 2);
+	f->incident_ns = f->to_ns - (incident_ns ? FR_MIN(incident_ns, f->to_ns - f->from_ns)
+						 : FR_MIN(INCIDENT_NS, (f->to_ns - f->from_ns) / 2));
 	return r;
 }
 
-static int compare_cpus(const void *x, const void *y)
-{
-	const struct fr_cpu_fact *a = x, *b = y;
-
-	if (a->cpu != b->cpu)
-		return a->cpu < b->cpu ? -1 : 1;
-	return a->time < b->time ? -1 : a->time > b->time;
-}
-
-/* Returns the index of the first sample of CPU at TIME or later. CPUS is sorted by CPU and time. */
-static size_t find_cpu(const struct fr_cpu_fact *cpus, size_t n, uint32_t cpu, uint64_t time)
-{
-	const struct fr_cpu_fact wanted = {.cpu = cpu, .time = time};
-	size_t low = 0, high = n;
-
-	while (low < high) {
-		const size_t middle = low + (high - low) / 2;
-
-		if (compare_cpus(&cpus[middle], &wanted) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-/* A thread that could run, while its CPU was idle, was not allowed to: its cgroup had used up its quota. So for each
-   wait for a CPU, the samples of this CPU in its time are counted. */
-static int find_stuck(const struct fr_profile *profile, struct fr_facts *f)
-{
-	const size_t n = f->cpu.len / sizeof(struct fr_cpu_fact);
-	const struct fr_wait_fact *waits = (const void *)f->waits.data;
-	_cleanup_buf_ struct fr_buf sorted = {0};
-	struct fr_cpu_fact *cpus;
-
-	if (n == 0 || !f->sample_ns)
-		return 0;
-	if (fr_buf_append(&sorted, f->cpu.data, f->cpu.len) < 0)
-		return -ENOMEM;
-	cpus = (void *)sorted.data;
-	qsort(cpus, n, sizeof(*cpus), compare_cpus);
-	for (size_t i = 0; i < f->waits.len / sizeof(*waits); i++) {
-		const struct fr_wait_fact *w = &waits[i];
-		const uint64_t all = w->runqueue_ns / f->sample_ns;
-		size_t busy;
-		struct fr_process_facts *p;
-
-		if (all < STUCK_SAMPLES)
-			continue;
-		busy = find_cpu(cpus, n, w->cpu, w->end_ns) - find_cpu(cpus, n, w->cpu, w->end_ns - w->runqueue_ns);
-		p = FR_HASH_FIND(f->processes, pid, fr_profile_task(profile, w->task)->pid);
-		if (p && busy < all)
-			p->stuck_ns += (all - busy) * f->sample_ns;
-	}
-	return 0;
-}
-
-int fr_facts_read(struct fr_profile *p, uint64_t incident_ns, const struct fr_view *also, struct fr_facts *ret,
-	struct fr_diag *d)
+int fr_facts_read(struct fr_profile *p, uint64_t incident_ns, const struct fr_view *also,
+	struct fr_facts *ret, struct fr_diag *d)
 {
 	struct reader reader = {ret, also, p};
 	const struct fr_view view = {.sample = add_sample, .record = add_record, .ctx = &reader};
@@ -305,7 +355,12 @@ int fr_facts_read(struct fr_profile *p, uint64_t incident_ns, const struct fr_vi
 	r = set_parts(p, incident_ns, ret, d);
 	if (r == 0)
 		r = fr_profile_read(p, &view, d);
-	return r < 0 ? r : find_stuck(p, ret);
+	if (r == 0)
+		r = fr_facts_judge_queues(p, ret);
+	if (r == 0)
+		count_threads(p, ret);
+	ret->n_cpus = FR_MAX(ret->n_cpus, fr_recording_n_cpus(fr_profile_recording(p)));
+	return r;
 }
 
 void fr_facts_deinit(struct fr_facts *f)
