@@ -5,6 +5,6 @@
 
 #include <stdio.h>
 
-/* Writes TEXT as a string of JSON, with its quotes. Bytes that are not UTF-8 become U+FFFD. It can also stand in a
-   <script> of HTML: "<" is written as \u003c. */
+/* Writes TEXT as a string of JSON, with its quotes. Bytes that are not UTF-8 become U+FFFD. It can also stand
+   in a <script> of HTML: "<" is written as \u003c. */
 void fr_json_out_text(FILE *out, const char *text);

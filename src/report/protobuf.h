@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Writes messages in the wire format of Protocol Buffers (protobuf.dev/programming-guides/encoding). A message inside of
-   another one is built in a buffer of its own, because its length comes first. Plain data; not thread-safe. */
+/* Writes messages in the wire format of Protocol Buffers (protobuf.dev/programming-guides/encoding). A
+   message inside of another one is built in a buffer of its own, because its length comes first. Plain data;
+   not thread-safe. */
 
 #include "base/buf.h"
 
@@ -27,8 +28,8 @@ static inline void fr_pb_varint(struct fr_protobuf *b, uint64_t v)
 	b->failed |= fr_buf_append(&b->buf, bytes, n) < 0;
 }
 
-/* A number that is not negative, or the bits of a negative one as int64. A field that is 0 is the default, and need not be
-   written. */
+/* A number that is not negative, or the bits of a negative one as int64. A field that is 0 is the default,
+   and need not be written. */
 static inline void fr_pb_number(struct fr_protobuf *b, uint32_t field, uint64_t v)
 {
 	fr_pb_varint(b, (uint64_t)field << 3);
