@@ -2,25 +2,30 @@
 #pragma once
 
 /*
- * Gets object files from the servers of $DEBUGINFOD_URLS. A server can hang, be slow, or send anything. So all
- * requests of this process together have a limit of time, and each file has a limit of size. When the time is over,
- * there are no more requests. Only one thread may use these functions.
+ * Gets object files and debug files from the servers of $DEBUGINFOD_URLS, and from the cache of former
+ * answers
+ * ($DEBUGINFOD_CACHE_PATH). A server can hang, be slow, or send anything. So the requests of this process
+ * together have a limit of time, and each file has a limit of size. When the time is over, there are no more
+ * requests. A file is used only if it has the build-id that was asked for. libdw makes no requests of its
+ * own, because it sees no $DEBUGINFOD_URLS. Only one thread may use these functions.
+ * docs/design/77-bundles.md says why.
  */
 
-#include <stdbool.h>
+#include "base/diag.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
-struct debuginfod_client;
+enum fr_debuginfod_kind {
+	FR_DEBUGINFOD_OBJECT, /* the program or library */
+	FR_DEBUGINFOD_DEBUG,  /* its debug file */
+};
 
-/* A program calls one of these two functions when it starts. The limits are also those of libdw, which itself asks
-   for debug files. */
+/* A program calls one of these two functions when it starts. */
 void fr_debuginfod_enable(uint64_t time_max_ns, uint64_t bytes_max);
 void fr_debuginfod_disable(void);
-/* Gives the limit of time to a client of libdw, which may be NULL. */
-void fr_debuginfod_limit(struct debuginfod_client *client);
-/* Returns a descriptor of the file with this build-id, or -ENOENT. Can wait for the network. The caller checks that
-   the file has the build-id. */
-int fr_debuginfod_find(const uint8_t *build_id, size_t len);
-/* Returns whether the limit of time has ended a request. */
-bool fr_debuginfod_is_slow(void);
+/* Returns a descriptor of the file with this build-id, or -ENOENT. Can wait for the network. */
+int fr_debuginfod_find(enum fr_debuginfod_kind kind, const uint8_t *build_id, size_t len);
+/* Returns the first problem with a server, whose text is a warning for the user; or NULL if there was none.
+   That a server does not have a file is no problem. */
+const struct fr_diag *fr_debuginfod_problem(void);
