@@ -4,29 +4,37 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/timestamp.h"
 #include "flightrec-report/command.h"
+#include "flightrec-report/export.h"
+#include "flightrec-report/pack.h"
+#include "flightrec-report/screen.h"
 #include "merge/input.h"
+#include "report/bundle.h"
 #include "report/debuginfod.h"
 #include "report/explain.h"
 #include "report/output.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#define DEBUGINFOD_TIME (30 * FR_NSEC_PER_SEC)
+#define DEBUGINFOD_TIME_NS (30 * FR_NSEC_PER_SEC)
 #define DEBUGINFOD_BYTES (512ull << 20)
 
-static int explain(struct command *c, struct fr_profile *p, FILE *out, struct fr_diag *d)
+static int explain(struct report_command *c, struct fr_profile *p, FILE *out, struct fr_diag *d)
 {
 	cJSON *meta = fr_sidecar_read(c->path), *json;
 	struct fr_explanation e;
 	char *text = NULL;
 	int r = fr_explain(p, meta, c->incident_ns, NULL, &e, d);
 
+	e.path = c->shown_path;
 	if (r == 0 && c->json == FR_JSON_OFF) {
 		fr_explanation_print(&e, out);
 	} else if (r == 0) {
@@ -42,7 +50,7 @@ static int explain(struct command *c, struct fr_profile *p, FILE *out, struct fr
 	return r;
 }
 
-static int page(struct command *c, struct fr_profile *p, FILE *out, struct fr_diag *d)
+static int page(struct report_command *c, struct fr_profile *p, FILE *out, struct fr_diag *d)
 {
 	cJSON *meta = fr_sidecar_read(c->path);
 	const char *slash = strrchr(c->path, '/');
@@ -52,21 +60,15 @@ static int page(struct command *c, struct fr_profile *p, FILE *out, struct fr_di
 	return r;
 }
 
-/* A graph shows one event: that of the option, or the first one, which is the one of CPU time. */
-static int flame(struct command *c, struct fr_profile *p, FILE *out, struct fr_diag *d)
+static int flame(struct report_command *c, struct fr_profile *p, FILE *out, struct fr_diag *d)
 {
-	const bool is_terminal = isatty(fileno(out));
-	struct winsize size;
-
-	if (!c->config.filter.event)
-		c->config.filter.event = fr_recording_event(fr_profile_recording(p), 0)->name;
-	if (ioctl(fileno(out), TIOCGWINSZ, &size) < 0 || size.ws_col == 0)
-		size.ws_col = 120;
-	return fr_output_flame(p, out, size.ws_col, is_terminal && !getenv("NO_COLOR"), d);
+	export_choose_event(c, p);
+	return fr_output_flame(p, out, screen_width(), screen_has_colours(), d);
 }
 
 /* Reads a time as systemd does. A relative one is relative to the end of the recording. */
-static int parse_time(const struct fr_profile *p, const char *option, const char *text, uint64_t *ret, struct fr_diag *d)
+static int parse_time(
+	const struct fr_profile *p, const char *option, const char *text, uint64_t *ret, struct fr_diag *d)
 {
 	const struct fr_recording *recording = fr_profile_recording(p);
 	uint64_t from, to, wall;
@@ -78,79 +80,175 @@ static int parse_time(const struct fr_profile *p, const char *option, const char
 	offset = fr_recording_wall_offset(recording);
 	r = fr_timestamp_parse(text, to + (uint64_t)offset, &wall);
 	if (r < 0)
-		return fr_fail(d, -EINVAL, "write it as -5s, 23:11:37 or \"2026-11-20 23:11:37\"", "%s: '%s' is not a time", option, text);
+		return fr_fail(d, -EINVAL, "write it as -5s, 23:11:37 or \"2026-11-20 23:11:37\"",
+			"%s: '%s' is not a time", option, text);
 	*ret = wall - (uint64_t)offset;
 	return 0;
 }
 
-static int set_times(struct command *c, const struct fr_profile *p, struct fr_diag *d)
+static int set_times(struct report_command *c, const struct fr_profile *p, struct fr_diag *d)
 {
 	int r = c->from ? parse_time(p, "--from", c->from, &c->config.filter.from_ns, d) : 0;
 
 	return r == 0 && c->to ? parse_time(p, "--to", c->to, &c->config.filter.to_ns, d) : r;
 }
 
-static int show(struct command *c, struct fr_profile *p, FILE *out, struct fr_diag *d)
+static int show(struct report_command *c, struct fr_profile *p, FILE *out, struct fr_diag *d)
 {
-	static int (*const exports[])(struct fr_profile *, FILE *, struct fr_diag *) = {[EXPORT_FOLDED] = fr_output_folded,
-		[EXPORT_PPROF] = fr_output_pprof,
-		[EXPORT_PERFETTO] = fr_output_perfetto,
-		[EXPORT_SPEEDSCOPE] = fr_output_speedscope,
-		[EXPORT_FIREFOX] = fr_output_gecko};
-
 	switch (c->verb) {
 	case VERB_EXPLAIN:
 		return explain(c, p, out, d);
 	case VERB_REPORT:
 		if (c->html)
 			return page(c, p, out, d);
-		return c->flame ? flame(c, p, out, d) : fr_output_table(p, out, c->min_percent, d);
+		return c->flame ? flame(c, p, out, d)
+				: fr_output_table(p, out, c->min_percent, screen_has_colours(), d);
 	case VERB_EXPORT:
-		return exports[c->format](p, out, d);
+		return export_write(c, p, out, d);
+	case VERB_BUNDLE: /* pack() */
+		break;
 	}
 	return 0;
 }
 
-static int run(struct command *c, struct fr_diag *d)
+static bool is_binary(const struct report_command *c)
 {
-	FILE *out = stdout;
-	struct fr_profile *p;
-	int r;
+	return c->html ||
+	       (c->verb == VERB_EXPORT && (c->format == EXPORT_PPROF || c->format == EXPORT_PERFETTO));
+}
 
-	if (c->debuginfod)
-		fr_debuginfod_enable(DEBUGINFOD_TIME, DEBUGINFOD_BYTES);
-	else
-		fr_debuginfod_disable();
+static int open_output(const struct report_command *c, FILE **ret, struct fr_diag *d)
+{
+	struct stat in, out;
+
+	*ret = stdout;
+	if (!c->output && is_binary(c) && isatty(STDOUT_FILENO))
+		return fr_fail(d, -EINVAL, "write it to a file with -o FILE, or to a pipe",
+			"this format is not for a terminal");
+	if (!c->output)
+		return 0;
+	if (stat(c->output, &out) == 0 && stat(c->path, &in) == 0 && in.st_dev == out.st_dev &&
+		in.st_ino == out.st_ino)
+		return fr_fail(d, -EINVAL, "give another name", "-o: %s is the file to read", c->output);
+	*ret = fopen(c->output, c->new_file ? "wxe" : "we");
+	return *ret ? 0 : fr_fail_errno(d, -errno, NULL, "cannot create %s", c->output);
+}
+
+/* Ends the output. R is the result of what has written it. After an error, removes a file that would lack a
+   part. */
+static int close_output(const struct report_command *c, FILE *out, int r, struct fr_diag *d)
+{
+	struct stat st;
+
+	if ((fflush(out) != 0 || ferror(out)) && r == 0 && !screen_has_pager())
+		r = fr_fail_errno(d, errno ? -errno : -EIO, NULL, "cannot write %s",
+			c->output ? c->output : "standard output");
+	if (!c->output)
+		return r;
+	if (r < 0 && fstat(fileno(out), &st) == 0 && S_ISREG(st.st_mode) &&
+		fr_file_is_at(fileno(out), AT_FDCWD, c->output))
+		unlink(c->output);
+	if (fclose(out) != 0 && r == 0)
+		r = fr_fail_errno(d, -errno, NULL, "cannot write %s", c->output);
+	return r;
+}
+
+static int write_view(struct report_command *c, struct fr_profile *p, struct fr_diag *d)
+{
+	FILE *out;
+	int r = c->verb == VERB_EXPORT ? export_choose_file(c, d) : 0;
+
+	if (r < 0)
+		return r;
+	/* Who reads an export from a pipe must know that it is not whole. */
+	if (c->verb == VERB_EXPORT)
+		signal(SIGPIPE, SIG_IGN);
+	if (c->output && !strcmp(c->output, "-"))
+		c->output = NULL;
+	r = open_output(c, &out, d);
+	if (r < 0)
+		return r;
+	screen_begin(c, out);
+	r = close_output(c, out, show(c, p, out, d), d);
+	screen_end();
+	if (r == 0 && c->new_file)
+		printf("%s\n", c->new_file);
+	return r;
+}
+
+/* Shows the dump c->path, or packs it. */
+static int run(struct report_command *c, struct fr_diag *d)
+{
+	struct fr_profile *p;
+	int r = report_command_set_places(c);
+
+	if (r < 0)
+		return r;
+	c->config.path = c->path;
 	r = fr_profile_open(&c->config, &p, d);
 	if (r < 0)
 		return r;
 	r = set_times(c, p, d);
-	if (r < 0) {
-		fr_profile_free(p);
-		return r;
-	}
-	if (c->output)
-		out = fopen(c->output, "we");
-	r = out ? show(c, p, out, d) : fr_fail_errno(d, -errno, NULL, "cannot create %s", c->output);
-	if (r == 0 && (fflush(out) != 0 || ferror(out)))
-		r = fr_fail_errno(d, -errno, NULL, "cannot write %s", c->output ? c->output : "standard output");
-	if (c->output && out)
-		fclose(out);
+	if (r == 0)
+		r = c->verb == VERB_BUNDLE ? pack(c, p, d) : write_view(c, p, d);
 	fr_profile_free(p);
 	return r;
 }
 
+/* Opens c->path if it is a bundle, and goes on with the dump in it. */
+static int run_bundle(struct report_command *c, struct fr_diag *d)
+{
+	_cleanup_free_ char *path = strdup(c->path);
+	struct fr_bundle *b;
+	int r = path ? fr_bundle_open(path, &b, d) : -ENOMEM;
+
+	if (r < 0)
+		return r;
+	c->shown_path = path;
+	if (b && c->verb == VERB_BUNDLE) {
+		r = fr_fail(d, -EINVAL, "copy it as it is", "%s is a bundle already", path);
+	} else if (b) {
+		free(c->path);
+		c->path = strdup(fr_bundle_dump(b));
+		c->config.places.files = fr_bundle_files(b);
+		r = c->path ? 0 : -ENOMEM;
+	}
+	if (r == 0)
+		r = run(c, d);
+	c->shown_path = NULL;
+	if (r < 0 && b)
+		fr_diag_prefix(d, "%s", path);
+	fr_bundle_free(b);
+	return r;
+}
+
+/* Warns of what makes names incomplete. */
+static void print_warning(void)
+{
+	const struct fr_diag *problem = fr_debuginfod_problem();
+
+	if (problem)
+		fprintf(stderr, REPORT_PROGRAM ": warning: %s\n  %s\n", problem->what, problem->hint);
+}
+
 int main(int argc, char *argv[])
 {
-	struct command c = {.min_percent = 0.5};
+	struct report_command c = {.min_percent = 0.5, .debuginfod_ns = DEBUGINFOD_TIME_NS};
 	struct fr_diag d = {0};
-	int r = command_parse(&c, argc, argv, &d);
+	int r = report_command_parse(&c, argc, argv, &d);
 
-	if (r == 0)
-		r = run(&c, &d);
-	command_deinit(&c);
+	if (r == 0) {
+		fr_file_limit_raise(); /* each object file needs descriptors */
+		if (c.debuginfod)
+			fr_debuginfod_enable(c.debuginfod_ns, DEBUGINFOD_BYTES);
+		else
+			fr_debuginfod_disable();
+		r = run_bundle(&c, &d);
+		print_warning();
+	}
+	report_command_deinit(&c);
 	if (r >= 0)
 		return FR_EXIT_OK;
-	fr_diag_print(PROGRAM, &d, r);
+	fr_diag_print(REPORT_PROGRAM, &d, r);
 	return r == -EINVAL ? FR_EXIT_USAGE : fr_exit_code(r);
 }

@@ -9,7 +9,7 @@
 
 static uint64_t last_ns, from_ns, to_ns, post_ns;
 static bool no_wait, no_compression;
-static const char *output, *reason;
+static const char *reason;
 
 static int check_options(struct fr_diag *d)
 {
@@ -20,7 +20,7 @@ static int check_options(struct fr_diag *d)
 		return fr_fail(d, -EINVAL, hint, "--last and --from exclude each other");
 	if (post_ns != CTL_NOT_GIVEN && (from || to))
 		return fr_fail(d, -EINVAL, hint, "--post excludes --from and --to");
-	if (output && no_wait)
+	if (ctl.output && no_wait)
 		return fr_fail(d, -EINVAL, "give only one of the two options",
 			"--output waits for the dump, and --no-wait does not");
 	if (from && to && from_ns > to_ns)
@@ -48,9 +48,9 @@ static cJSON *make_parameters(void)
 /* Prints only the path, so that $(flightrecctl dump) works. With --no-wait, prints the number of the dump. */
 static void print_path(const cJSON *reply)
 {
-	const char *path = output ? output : ctl_string(reply, "path");
+	const char *path = ctl.output ? ctl.output : ctl_string(reply, "path");
 
-	if (output && !strcmp(output, "-"))
+	if (ctl.output && !strcmp(ctl.output, "-"))
 		return;
 	if (ctl.json != FR_JSON_OFF)
 		ctl_print_json(reply);
@@ -77,16 +77,16 @@ static int run(void)
 
 	if (check_options(&diag) < 0)
 		return ctl_usage(&diag);
-	r = output ? ctl_copy_check(output, &diag) : 0;
+	r = ctl.output ? ctl_copy_check(ctl.output, &diag) : 0;
 	if (r < 0)
 		return ctl_fail(&diag, r);
 	code = ctl_call(FR_METHOD(Dump), make_parameters(), &reply);
 	if (code != FR_EXIT_OK)
 		return code;
-	if (output)
-		r = ctl_copy(ctl_string(reply, "path"), output, &diag);
-	if (output && r == 0)
-		cJSON_AddStringToObject(reply, "copy", output);
+	if (ctl.output)
+		r = ctl_copy(ctl_string(reply, "path"), ctl.output, &diag);
+	if (ctl.output && r == 0)
+		cJSON_AddStringToObject(reply, "copy", ctl.output);
 	if (r == 0)
 		print_path(reply);
 	warn_if_not_durable(reply);
@@ -96,7 +96,7 @@ static int run(void)
 
 static const struct ctl_option options[] = {
 	{"output", 'o', "FILE", "make a copy of your own, and print its path; -: to standard output",
-		CTL_TEXT, &output, 0, 0},
+		CTL_TEXT, &ctl.output, 0, 0},
 	{"last", 0, "SPAN", "only the last 30s, 5min …", CTL_SPAN, &last_ns, 1, 0},
 	{"from", 0, "TIME", "from this time on: 23:11, -5min, \"2026-11-20 23:11:37\", @EPOCH", CTL_TIME,
 		&from_ns, 1, 0},

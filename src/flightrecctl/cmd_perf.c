@@ -69,8 +69,8 @@ static int run_script(void)
 	return open_in_perf("script");
 }
 
-CTL_VERB(perf, CTL_DUMPS, "perf", "[FILE|latest] [-- OPTIONS]", "open a dump in perf report",
-	.most_args = 1, .passes = true, .run = run_perf);
+CTL_VERB(perf, CTL_DUMPS, "perf", "[FILE|latest] [-- OPTIONS]", "open a dump in perf report", .most_args = 1,
+	.passes = true, .run = run_perf);
 
 CTL_VERB(script, CTL_DUMPS, "script", "[FILE|latest] [-- OPTIONS]", "open a dump in perf script",
 	.most_args = 1, .passes = true, .run = run_script);

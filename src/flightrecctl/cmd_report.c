@@ -9,13 +9,13 @@
 #include <string.h>
 
 #define PROGRAM "flightrec-report"
-#define ARGUMENTS 12 /* that run() adds to the words of the user */
+#define ARGUMENTS 16 /* that run() adds to the words of the user, at most */
 
-static const char *format, *incident, *output;
+static const char *format, *incident;
 static bool flame, html;
 
-/* Replaces this process by flightrec-report, which is beside this program, or else in $PATH. Returns only on failure: a
-   negative errno, with a message in D. */
+/* Replaces this process by flightrec-report, which is beside this program, or else in $PATH. Returns only on
+   failure: a negative errno, with a message in D. */
 static int exec_program(char *const argv[], struct fr_diag *d)
 {
 	char path[PATH_MAX];
@@ -23,6 +23,8 @@ static int exec_program(char *const argv[], struct fr_diag *d)
 	int r;
 
 	signal(SIGPIPE, SIG_DFL);
+	if (ctl.no_pager)
+		setenv("FLIGHTREC_PAGER", "cat", 1);
 	path[FR_MAX(n, (ssize_t)0)] = '\0';
 	if (strrchr(path, '/')) {
 		strcpy(strrchr(path, '/') + 1, PROGRAM);
@@ -35,9 +37,13 @@ static int exec_program(char *const argv[], struct fr_diag *d)
 
 static int run(const char *verb)
 {
-	static const char *const modes[] = {
-		[FR_JSON_OFF] = "--json=off", [FR_JSON_SHORT] = "--json=short", [FR_JSON_PRETTY] = "--json=pretty"};
-	_cleanup_free_ char *path = NULL, *of_format = NULL, *of_incident = NULL, *of_output = NULL;
+	static const char *const modes[] = {[FR_JSON_OFF] = "--json=off",
+		[FR_JSON_SHORT] = "--json=short",
+		[FR_JSON_PRETTY] = "--json=pretty"};
+	const struct {
+		const char *name, *value;
+	} with_value[] = {{"--format", format}, {"--incident", incident}, {"--output", ctl.output}};
+	_cleanup_free_ char *path = NULL;
 	_cleanup_free_ const char **argv = NULL;
 	char *const *more = ctl.args + ctl.n_args;
 	struct fr_diag diag = {0};
@@ -53,12 +59,11 @@ static int run(const char *verb)
 	argv[n++] = verb;
 	if (!strcmp(verb, "explain"))
 		argv[n++] = modes[ctl.json];
-	if (format)
-		argv[n++] = of_format = ctl_format("--format=%s", format);
-	if (incident)
-		argv[n++] = of_incident = ctl_format("--incident=%s", incident);
-	if (output)
-		argv[n++] = of_output = ctl_format("--output=%s", output);
+	for (size_t i = 0; i < FR_ARRAY_SIZE(with_value); i++)
+		if (with_value[i].value) {
+			argv[n++] = with_value[i].name;
+			argv[n++] = with_value[i].value;
+		}
 	if (flame)
 		argv[n++] = "--flame";
 	if (html)
@@ -83,27 +88,46 @@ static int run_export(void)
 	return run("export");
 }
 
+static int run_bundle(void)
+{
+	return run("bundle");
+}
+
 static const struct ctl_option explain_options[] = {
-	{"incident", 0, "SPAN", "the length of the incident, up to the end of the dump (10s)", CTL_TEXT, &incident, 0, 0},
+	{"output", 'o', "FILE", "write to FILE", CTL_TEXT, &ctl.output, 0, 0},
+	{"incident", 0, "SPAN", "the length of the incident, up to the end of the dump (10s)", CTL_TEXT,
+		&incident, 0, 0},
 	{0},
 };
 static const struct ctl_option report_options[] = {
 	{"html", 0, NULL, "write a page for a browser, with all its data", CTL_FLAG, &html, 0, 0},
 	{"flame", 0, NULL, "print a flame graph instead of a table", CTL_FLAG, &flame, 0, 0},
-	{"output", 'o', "FILE", "write to FILE", CTL_TEXT, &output, 0, 0},
+	{"output", 'o', "FILE", "write to FILE", CTL_TEXT, &ctl.output, 0, 0},
 	{0},
 };
 static const struct ctl_option export_options[] = {
-	{"format", 0, "FORMAT", "folded, pprof, perfetto, speedscope or firefox (folded)", CTL_TEXT, &format, 0, 0},
-	{"output", 'o', "FILE", "write to FILE", CTL_TEXT, &output, 0, 0},
+	{"format", 0, "FORMAT", "folded, pprof, perfetto, speedscope or firefox (folded)", CTL_TEXT, &format,
+		0, 0},
+	{"output", 'o', "FILE", "write to FILE", CTL_TEXT, &ctl.output, 0, 0},
+	{0},
+};
+static const struct ctl_option bundle_options[] = {
+	{"output", 'o', "FILE", "write to FILE (DUMP.tar.zst in the current directory)", CTL_TEXT,
+		&ctl.output, 0, 0},
 	{0},
 };
 
-CTL_VERB(explain, CTL_DUMPS, "explain", "[FILE|latest] [-- OPTIONS]", "say what happened, and who is the cause",
-	.options = explain_options, .most_args = 1, .passes = true, .run = run_explain);
+CTL_VERB(explain, CTL_DUMPS, "explain", "[FILE|latest] [-- OPTIONS]",
+	"say what happened, and who is the cause", .options = explain_options, .most_args = 1, .passes = true,
+	.run = run_explain);
 
-CTL_VERB(report, CTL_DUMPS, "report", "[FILE|latest] [-- OPTIONS]", "the functions that were sampled, or a page",
-	.options = report_options, .most_args = 1, .passes = true, .run = run_report);
+CTL_VERB(report, CTL_DUMPS, "report", "[FILE|latest] [-- OPTIONS]",
+	"the functions that were sampled, or a page", .options = report_options, .most_args = 1,
+	.passes = true, .run = run_report);
 
 CTL_VERB(export, CTL_DUMPS, "export", "[FILE|latest] [-- OPTIONS]", "write the samples for another program",
 	.options = export_options, .most_args = 1, .passes = true, .run = run_export);
+
+CTL_VERB(bundle, CTL_DUMPS, "bundle", "[FILE|latest] [-- OPTIONS]",
+	"pack a dump and what its names need, for another machine", .options = bundle_options, .most_args = 1,
+	.passes = true, .run = run_bundle);

@@ -31,6 +31,7 @@ extern struct ctl {
 	enum fr_json_mode json;
 	bool no_pager, no_legend, verbose, utc;
 	const char *socket, *directory; /* NULL: not given */
+	const char *output;		/* the same for -o, which several verbs have */
 	char **args;			/* the words after the verb, ended by NULL */
 	size_t n_args; /* number of arguments; further words in `args` were after "--" and are for perf */
 } ctl;

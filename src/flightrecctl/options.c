@@ -130,7 +130,8 @@ static void print_help(void)
 	fr_command_line_print(&all.line);
 	printf("\nExamples:\n"
 	       "  flightrecctl explain                                what happened in the newest dump\n"
-	       "  flightrecctl report --html -o page.html             the newest dump as a page for a browser\n"
+	       "  flightrecctl report --html -o page.html             the newest dump as a page for a "
+	       "browser\n"
 	       "  flightrecctl perf                                   the newest dump in perf report\n"
 	       "  flightrecctl script latest -- -F time,comm,event    its samples, in perf script\n"
 	       "  perf report -i \"$(flightrecctl dump --last 30s)\"   what the last 30 s were spent on\n"
@@ -223,12 +224,20 @@ static int report_unknown_verb(const char *name, struct fr_diag *d)
 	return fr_fail(d, -EINVAL, hint, "unknown verb '%s'", name);
 }
 
+static bool has_option(const struct ctl_verb *verb, const char *name)
+{
+	for (const struct ctl_option *o = verb->options; o && o->name; o++)
+		if (!strcmp(o->name, name))
+			return true;
+	return false;
+}
+
 /* Refuses options of other verbs. Bit I of the parameter `given` is set if the option all.options[I] was
    given. */
 static int check_verb_options(uint64_t given, const struct ctl_verb *verb, struct fr_diag *d)
 {
 	for (size_t i = 0; i < all.line.n; i++)
-		if (given & 1ULL << i && all.options[i].verb && strcmp(all.options[i].verb, verb->name))
+		if (given & 1ULL << i && all.options[i].verb && !has_option(verb, all.options[i].name))
 			return fr_fail(d, -EINVAL, "leave the option out, or use the other verb",
 				"--%s belongs to the verb %s, not to %s", all.options[i].name,
 				all.options[i].verb, verb->name);
@@ -246,18 +255,20 @@ static size_t count_words_after_dashes(int argc, char *argv[])
 	return 0;
 }
 
-/* Call this function after an unknown option. If a verb like report was given, explains in D how to pass an
-   option to perf. */
+/* If the unknown option of D can be one of the program that a verb starts, the hint says how to pass it. */
 static void add_passing_hint(int argc, char *argv[], struct fr_diag *d)
 {
+	const char *quote = d ? strchr(d->what, '\'') : NULL, *option = quote ? quote + 1 : "--help";
+	const int len = (int)strcspn(option, "'");
+
 	for (int i = 1; i < argc && d; i++) {
 		const struct ctl_verb *verb = find_verb(argv[i]);
 
 		if (verb && verb->passes)
 			snprintf(d->hint, sizeof(d->hint),
-				"write options for perf after --, for example: flightrecctl %s latest -- "
-				"--stdio",
-				verb->name);
+				"write options of the program that %s starts after --, as in: "
+				"flightrecctl %s latest -- %.*s",
+				verb->name, verb->name, len, option);
 	}
 }
 

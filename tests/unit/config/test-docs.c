@@ -3,6 +3,7 @@
    verbs, keys and probes of the programs. */
 #include "../unit.h"
 #include "flightrec-merge/command.h"
+#include "flightrec-report/command.h"
 #include "flightrecctl/ctl.h"
 #include "config/config_private.h"
 #include "base/cleanup.h"
@@ -80,6 +81,9 @@ TEST(every_option_is_described)
 	expect_options(&merge_command_line, "docs/man/flightrec-merge.1", true);
 	expect_options(&merge_command_line, "conf/completion/bash/flightrec-merge", false);
 	expect_options(&merge_command_line, "conf/completion/zsh/_flightrec-merge", false);
+	expect_options(&report_command_line, "docs/man/flightrec-report.1", true);
+	expect_options(&report_command_line, "conf/completion/bash/flightrec-report", false);
+	expect_options(&report_command_line, "conf/completion/zsh/_flightrec-report", false);
 	expect_options(ctl_command_line(), "docs/man/flightrecctl.1", true);
 }
 
