@@ -19,6 +19,7 @@ from pathlib import Path
 import measure  # imported first, because it adds the folder of harness.py to sys.path
 import disk
 import opening
+import reports
 import rings
 import stacks
 import storm
@@ -121,7 +122,7 @@ TARGETS = [  # what is measured, limit, whether the limit is an upper limit, fun
 
 def verdicts(result):
     out = []
-    more = tracepoints.TARGETS + triggers.TARGETS + stacks.TARGETS + switches.TARGETS + rings.TARGETS + opening.TARGETS + (disk.TARGETS if "disk" in result else [])
+    more = tracepoints.TARGETS + triggers.TARGETS + stacks.TARGETS + switches.TARGETS + rings.TARGETS + opening.TARGETS + reports.TARGETS + (disk.TARGETS if "disk" in result else [])
     for what, limit, upper, get in TARGETS + more:
         value = get(result)
         good = value is not None and (value <= limit if upper else value >= limit)
@@ -152,6 +153,7 @@ def report(result):
     switches.report(result["switches"])
     rings.report(result["rings"])
     opening.report(result["opening"])
+    reports.report(result["reports"])
     print()
     stacks.report(result)
     print()
@@ -201,6 +203,8 @@ def main():
         result["rings"] = rings.bench(work, args)
         say("many tracepoints: open and close")
         result["opening"] = opening.bench(work, args)
+        say("flightrec-report against perf report")
+        result["reports"] = reports.bench(work, args)
         say("user stacks of ordinary programs")
         result["stacks"] = stacks.bench(work, args)
         say("merge against cat")
