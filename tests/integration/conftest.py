@@ -51,6 +51,7 @@ def pytest_keyboard_interrupt():
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "hotplug: takes a CPU away, so it runs alone")
+    config.addinivalue_line("markers", "alone: judges what the whole machine does, so it runs before all others, while nothing else runs")
     config.addinivalue_line("markers", "sanitized: needs builds with sanitizers, so it runs after them")
     config.addinivalue_line("markers", "waits: takes nearly no CPU and does not load the machine, so it runs beside others")
     config.addinivalue_line("markers", "long: takes long, so it runs beside the other integration tests")
@@ -119,7 +120,7 @@ def open_dir():
     """A directory with copies of the programs, which all users may enter. (Only root may enter the directories of pytest.)"""
     path = Path(tempfile.mkdtemp(prefix="flightrec-open."))
     path.chmod(0o755)
-    for program in ("flightrecd", "flightrecctl", "flightrec-merge"):
+    for program in ("flightrecd", "flightrecctl", "flightrec-merge", "flightrec-report"):
         shutil.copy2(harness.program(program), path)
     yield path
     shutil.rmtree(path, ignore_errors=True)

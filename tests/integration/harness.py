@@ -80,6 +80,13 @@ def end(*processes):
         p.wait()
 
 
+def script_of_loads(*loads):
+    """Returns a shell script that runs these commands until it gets a SIGTERM. It also removes the names of run-time code of the last
+    one, if it makes such code."""
+    started = " ".join(f'{load} & pids="$pids $!";' for load in loads)
+    return f"pids=; {started} trap 'kill -9 $pids; rm -f /tmp/perf-$!.map; exit' TERM; while :; do sleep 0.05; done"
+
+
 def load(name, *args, timeout=180):
     """Runs the load program frtest-NAME to its end. Returns the JSON that it prints."""
     return json.loads(must(program(f"frtest-{name}"), *args, timeout=timeout).out)

@@ -52,8 +52,8 @@ def test_tutorial(recorder, open_dir, service):
     until("slow requests", lambda: len(said().splitlines()) >= before + 8)
     until("the next second, as times of day are given in seconds", lambda t=time.time(): time.time() > t + 1)
     env = environment(PATH=f"{open_dir}:{os.environ['PATH']}", FLIGHTREC_SOCKET=str(d.socket))
-    incident = commands("The incident")
-    assert len(incident) == 5 and not any(re.search(r"(^| )(-f|--force)( |$)", c) for c in incident)
+    incident = commands("The incident") + commands("The same with perf")
+    assert len(incident) == 8 and not any(re.search(r"(^| )(-f|--force)( |$)", c) for c in incident)
     outs = []
     for command in (commands("Before")[0], *incident):
         for text, at in (("14:02:30", begin), ("14:03:30", time.time())):
@@ -62,9 +62,15 @@ def test_tutorial(recorder, open_dir, service):
         assert done.code == 0, (command, done)
         outs.append(done.out)
         print(f"$ {command}\n{done.out}")
-    status, path, waits, waiter, waker, profile = outs
+    status, path, why, explanation, page, waits, waiter, waker, profile = outs
     assert re.search(r"^ *Stacks: .* whole", status, re.M) and re.search(r"^flightrec:waker", status, re.M)
     assert path == "slow.data\n"
+    assert re.search(r" control .* fired ", why)
+    # Other programs of this machine can be causes, too.
+    assert re.search(r"^\d\. lock: slow-service \(pid \d+, thread \d+ \"rebuild_index\"\) held up others", explanation, re.M), explanation
+    assert re.search(r"^ +request \(thread \d+\) waited [\d.]+ ms in look_up$", explanation, re.M), explanation
+    html = (home / "slow.html").read_text()
+    assert page == "" and html.startswith("<!DOCTYPE html>") and html.count("rebuild_index") > 1
     assert len(waits.splitlines()) == 4 and all(re.match(r"request .* state=S .*waker_context=task$", w) for w in waits.splitlines())
     assert waits.count("waker=rebuild_index[") >= 1
     functions = [re.findall(r"^\s+[0-9a-f]+ (\w+)\S*\+0x", stack, re.M) for stack in (waiter, waker)]
