@@ -66,7 +66,7 @@ int fr_object_find_debug(
 	const struct fr_object_places *places, const struct fr_wanted_debug *wanted, char **ret_path);
 
 /* Writes the path of NAME ("elf", "debug", "kallsyms", "vdso") of the object with this build-id, in such
-   a * folder. */
+   a folder. */
 void fr_object_format_path(
 	const uint8_t *build_id, size_t len, const char *name, char ret[static FR_OBJECT_PATH_SIZE]);
 /* Returns the path of an object of run-time code beside the recording, which is a part of PATH; or NULL if

@@ -112,7 +112,7 @@ struct fr_profile *fr_profile_free(struct fr_profile *p)
 }
 
 /* Returns a copy of a name, which has LEN bytes, that can be printed on any terminal; or NULL if there is
-   no * memory. */
+   no memory. */
 static const char *intern_comm(struct fr_profile *p, const char *comm, size_t len)
 {
 	char text[COMM_MAX + 1] = "";

@@ -51,6 +51,6 @@ bool fr_samples_next(const struct fr_profile *p, struct fr_samples *s, struct fr
 const struct fr_kept_sample *fr_samples_get(
 	const struct fr_samples_part *part, struct fr_samples_place *place);
 /* Returns 0; or a negative errno, with a message in D, if samples could not be read. Call it after the
-   last * part. */
+   last part. */
 int fr_samples_check(const struct fr_samples *s, struct fr_diag *d);
 void fr_samples_deinit(struct fr_samples *s);

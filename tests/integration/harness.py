@@ -2,6 +2,7 @@
 """Starts flightrecd, talks to it, and reads its files with stock perf.
 
 The time limits are long, because a machine can be slow or busy. They only end a test that hangs."""
+import contextlib
 import ctypes
 import json
 import os
@@ -78,6 +79,16 @@ def end(*processes):
     for p in processes:
         p.kill()
         p.wait()
+
+
+def read_terminal(terminal):
+    """Reads all that is written to a pseudo-terminal until no program has its other end open, and closes it. Returns bytes."""
+    shown = b""
+    with contextlib.suppress(OSError):  # read() fails when the programs have closed the terminal
+        while data := os.read(terminal, 65536):
+            shown += data
+    os.close(terminal)
+    return shown
 
 
 def script_of_loads(*loads):

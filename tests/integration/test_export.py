@@ -12,7 +12,7 @@ import pytest
 
 import exports
 from exports import FORMATS, Events, perf_profile, perf_samples, perf_stacks, stacks, sums
-from harness import Daemon, end, environment, meta, must, program, quiet_config, run, start, until, until_ran
+from harness import Daemon, end, environment, meta, must, program, quiet_config, read_terminal, run, start, until, until_ran
 
 pytestmark = pytest.mark.long
 EVENTS = ("cpu-clock", "offcpu", "sched:sched_switch", "sched:sched_waking", "sched:sched_wakeup_new", "page-faults")
@@ -354,16 +354,7 @@ def on_terminal(cwd, *argv):
     here, there = pty.openpty()
     p = subprocess.Popen([str(a) for a in argv], stdin=subprocess.DEVNULL, stdout=there, stderr=there, cwd=cwd, env=environment())
     os.close(there)
-    text = b""
-    while True:
-        try:
-            more = os.read(here, 65536)
-        except OSError:  # nobody has the other end any more
-            break
-        if not more:
-            break
-        text += more
-    os.close(here)
+    text = read_terminal(here)
     return p.wait(180), text.decode(errors="replace").replace("\r\n", "\n")
 
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A merged file has all records of its inputs, each once. If an input is damaged, the merged file has the undamaged part of it,
 and flightrec-merge reports the damage."""
-import contextlib
 import json
 import os
 import pty
@@ -13,8 +12,8 @@ from collections import Counter
 
 import pytest
 
-from harness import (EXIT, NO_LOSS, Daemon, end, getppid_calls, last_cpu, load, merge, must, perf, perf_clean, program, run,
-                     script_text, start, start_load)
+from harness import (EXIT, NO_LOSS, Daemon, end, getppid_calls, last_cpu, load, merge, must, perf, perf_clean, program, read_terminal,
+                     run, script_text, start, start_load)
 
 
 @pytest.fixture(scope="module")
@@ -100,11 +99,7 @@ def test_a_terminal_has_a_progress_bar(overlapping, options):
     terminal, theirs = pty.openpty()
     p = start(program("flightrec-merge"), *options, overlapping[0], stdout=subprocess.DEVNULL, stderr=theirs)
     os.close(theirs)
-    shown = b""
-    with contextlib.suppress(OSError):  # read() fails when the program has closed the terminal
-        while data := os.read(terminal, 4096):
-            shown += data
-    os.close(terminal)
+    shown = read_terminal(terminal)
     assert p.wait(60) == 0
     assert (b"100%" in shown) == ("-q" not in options), shown
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """flightrec-report report: its sums and names are those of stock perf, its filters leave out what they say, it reads files of any
 perf, it says what is wrong with other files, and it needs little memory."""
-import contextlib
 import fcntl
 import os
 import pty
@@ -18,7 +17,7 @@ import pytest
 
 from callchains import read as read_stacks
 from conftest import as_user
-from harness import EXIT, Daemon, die_with_parent, end, environment, load, must, perf, program, run, start, until_ran
+from harness import EXIT, Daemon, die_with_parent, end, environment, load, must, perf, program, read_terminal, run, start, until_ran
 
 Sample = namedtuple("Sample", "comm pid tid ns cpu period event")
 SAMPLE = re.compile(r"^\s*(?P<comm>.*?)\s+(?P<pid>-?\d+)/(?P<tid>-?\d+)(?:\s+\[(?P<cpu>\d+)\])?\s+(?P<sec>\d+)\.(?P<ns>\d{9}):\s+"
@@ -80,7 +79,7 @@ def recorded(tmp_path_factory):
         until_ran(burn, seconds=0.5)
         first = d.dump_by_control()
         children += load("spawn", "-n", 100, "-m", 2)["children"]
-        second = d.dump_by_control()
+        d.dump_by_control()  # the merged file is of both
         keep = directory / "first"
         keep.write_bytes(first.read_bytes())
         merged = d.finish()
@@ -372,11 +371,7 @@ def in_terminal(*argv, env, columns=100, stderr=None):
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 40, columns, 0, 0))
     p = start(*argv, stdout=theirs, stderr=theirs if stderr is None else stderr, env=environment(**env))
     os.close(theirs)
-    shown = b""
-    with contextlib.suppress(OSError):  # read() fails when the program has closed the terminal
-        while data := os.read(terminal, 65536):
-            shown += data
-    os.close(terminal)
+    shown = read_terminal(terminal)
     return p.wait(600), shown.decode(errors="replace")
 
 
