@@ -12,7 +12,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <glob.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -82,23 +81,4 @@ int fr_capture_build_ids_leak(void)
 		return -errno;
 	munmap(text, page);
 	return first_has_flag(&older);
-}
-
-pid_t fr_capture_find_other_recorder(void)
-{
-	glob_t fds = {0};
-	int found = 0;
-
-	(void)glob("/proc/[0-9]*/fd/*", GLOB_NOSORT, NULL, &fds);
-	for (size_t i = 0; !found && i < fds.gl_pathc; i++) {
-		char target[64];
-		ssize_t n = readlink(fds.gl_pathv[i], target, sizeof(target) - 1);
-
-		target[FR_MAX(n, (ssize_t)0)] = '\0';
-		if (!strcmp(target, "anon_inode:[perf_event]") &&
-			sscanf(fds.gl_pathv[i], "/proc/%d/", &found) == 1 && found == getpid())
-			found = 0;
-	}
-	globfree(&fds);
-	return found;
 }

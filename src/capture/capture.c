@@ -73,7 +73,7 @@ static int copy_events(struct fr_capture *c, const struct fr_capture_config *con
 	int r = 0;
 
 	fr_event_sideband_attr(&sideband.attr);
-	sideband.attr.build_id &= !config->no_build_ids;
+	sideband.attr.build_id &= config->build_ids;
 	/* perf needs the section .eh_frame of a file to unwind a copied stack. Linkers put this section into
 	   a map without code, so maps without code are also recorded. */
 	for (size_t i = 0; i < list->n; i++)

@@ -30,9 +30,6 @@
    does not; or a negative errno if the trial failed (-EINVAL or -E2BIG: the kernel does not know
    attr.build_id). Any thread is allowed to call this function. */
 int fr_capture_build_ids_leak(void);
-/* Returns the pid of another process that has perf events open; 0 if this process sees no such process. Reads
-   /proc/PID/fd of all processes. */
-pid_t fr_capture_find_other_recorder(void);
 
 struct fr_capture;
 

@@ -21,7 +21,7 @@ struct fr_capture_config {
 	bool enable_on_exec; /* `pids` is one process, a child of this process; its exec
 				enables the samples */
 	const char *cgroup;  /* path of a cgroup directory, or path below the cgroup mount; NULL: none */
-	bool no_build_ids;   /* no build-ids in map records (KernelBuildIDs= in flightrecd.conf(5)) */
+	bool build_ids;	     /* build-ids in map records (KernelBuildIDs= in flightrecd.conf(5)) */
 	size_t ring_bytes;   /* per CPU; a power of two, at least a page. 0: the default */
 	size_t sideband_ring_bytes;
 	size_t aux_bytes; /* of each AUX area; a power of two, at least a page. 0: the default */

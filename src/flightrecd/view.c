@@ -47,7 +47,6 @@ void fr_daemon_view(struct fr_daemon *m, struct fr_view *ret)
 		.ring_kept = &m->ring_kept,
 		.no_memory = &m->no_memory,
 		.no_collector = &m->no_collector,
-		.disturbed_pid = m->recording.disturbed_pid,
 		.notices = {m->recording.events.notice, fr_http_notice(m->http),
 			m->server ? fr_server_notice(m->server) : NULL},
 	};

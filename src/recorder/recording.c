@@ -18,21 +18,11 @@ static int parse_events(
 	return r == 0 && off_cpu_ns ? fr_event_add_off_cpu(off_cpu_ns, ret) : r;
 }
 
-/* Returns the pid of another process whose perf events would be disturbed if the recording asked the kernel
-   for build-ids; or 0 if there is no such process. */
-static pid_t find_disturbed(void)
+/* Build-ids of the kernel must not disturb other recorders, whenever they start. If the trial fails, the
+   kernel does not know build-ids, or nothing shows that it has the fault. */
+static bool ask_for_build_ids(enum fr_build_ids how)
 {
-	/* fr_capture_build_ids_leak() tries out whether a request for build-ids disturbs other processes on
-	   this kernel. If fr_capture_build_ids_leak() fails, the recording asks the kernel for build-ids
-	   nevertheless. If the kernel does not know build-ids, fr_capture_open() leaves them out. */
-	const pid_t pid = fr_capture_build_ids_leak() > 0 ? fr_capture_find_other_recorder() : 0;
-
-	if (pid)
-		fr_log(LOG_NOTICE,
-			"build-ids are read from files, because the kernel's would disturb the perf events "
-			"of pid %d; KernelBuildIDs= in flightrecd.conf(5)",
-			(int)pid);
-	return pid;
+	return how == FR_BUILD_IDS_YES || (how == FR_BUILD_IDS_AUTO && fr_capture_build_ids_leak() <= 0);
 }
 
 static const struct fr_unwinder *find_unwinder(
@@ -82,7 +72,7 @@ static int open_capture(const struct fr_recording_config *rc, struct fr_recordin
 		.n_pids = follow_command ? 1 : c->n_pids,
 		.enable_on_exec = follow_command,
 		.cgroup = c->cgroup,
-		.no_build_ids = c->kernel_build_ids == FR_BUILD_IDS_NO,
+		.build_ids = ask_for_build_ids(c->kernel_build_ids),
 		.ring_bytes = c->kernel_buffer_bytes,
 		.sideband_ring_bytes = c->sideband_buffer_bytes,
 		.aux_bytes = c->aux_buffer_bytes,
@@ -92,10 +82,6 @@ static int open_capture(const struct fr_recording_config *rc, struct fr_recordin
 		.unwinder = find_unwinder(rc, &ret->events),
 	};
 
-	if (c->kernel_build_ids == FR_BUILD_IDS_AUTO) {
-		ret->disturbed_pid = find_disturbed();
-		config.no_build_ids = ret->disturbed_pid != 0;
-	}
 	return open_with_unwinder(&config, ret, d);
 }
 

@@ -17,10 +17,6 @@ struct fr_recording {
 	struct fr_event_list events;
 	struct fr_capture *capture;
 	struct fr_session session;
-	/* The pid of another process whose perf events would be disturbed if this recording asked the
-	   kernel for build-ids. If there is such a process, build-ids are read from files. 0: there is no
-	   such process. */
-	pid_t disturbed_pid;
 };
 
 struct fr_recording_config {

@@ -69,11 +69,6 @@ void fr_status_add_notices(const struct fr_view *v, cJSON *status)
 	if (v->no_unwinder.code)
 		fr_json_add_line(notices, "%s%s%s", v->no_unwinder.what, v->no_unwinder.hint[0] ? ": " : "",
 			v->no_unwinder.hint);
-	if (v->disturbed_pid)
-		fr_json_add_line(notices,
-			"build-ids are read from files: the kernel's would have disturbed pid %d "
-			"(KernelBuildIDs=)",
-			(int)v->disturbed_pid);
 	for (size_t i = 0; i < FR_VIEW_NOTICES; i++)
 		if (v->notices[i])
 			cJSON_AddItemToArray(notices, cJSON_CreateString(v->notices[i]));

@@ -79,7 +79,6 @@ struct fr_view {
 	const struct fr_diag *no_memory;      /* RingMemory= */
 	const struct fr_diag *no_collector;   /* CacheObjects= */
 	struct fr_diag no_unwinder;	      /* CallGraph=unwind */
-	pid_t disturbed_pid;		      /* see struct fr_recording */
 	const char *notices[FR_VIEW_NOTICES]; /* notices of other parts; NULL: none */
 };
 

@@ -117,7 +117,7 @@ def test_software_event_of_another_recorder(recorder, tmp_path):
     dump."""
     # -M 64M: while the dump is written, the ring must have room for the page faults of all programs of the machine.
     d = recorder(*NO_LOSS, "-e", "page-faults", "-c", 1, "--call-graph=fp", "-M", "64M")
-    did = perf("record", "-a", "-g", "--buildid-mmap", "-k", "CLOCK_MONOTONIC", "-e", "page-faults", "-e", "sched:sched_process_exec", "-c", 1,
+    did = perf("record", "-a", "-g", "-k", "CLOCK_MONOTONIC", "-e", "page-faults", "-e", "sched:sched_process_exec", "-c", 1,
                "-o", tmp_path / "own", "--", program("frtest-spawn"), "-n", 20, "-m", 5)
     assert did.code == 0, did.err
     load("spawn", "-n", 20, "-m", 5)

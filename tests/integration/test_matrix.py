@@ -48,9 +48,8 @@ class Recording:
         stopped = {name: self.runner(name) for name in BEFORE}
         for name, begin in BEFORE.items():
             begin(stopped[name])
-        # KernelBuildIDs=yes: the kernel gives the build-ids, also of files that are gone, and even if other recorders run.
         # SidebandBuffer=8M: while the recorder waits for a CPU, there is room for the side-band of all programs of the machine.
-        config = quiet_config(self.directory / "state.conf", "[Recorder]\nKernelBuildIDs=yes\nSidebandBuffer=8M\n")
+        config = quiet_config(self.directory / "state.conf", "[Recorder]\nSidebandBuffer=8M\n")
         self.daemon = Daemon(self.state, "--config", config, *KERNEL_RING, *events, "-M", ring).start()
         if self.wrapped:
             self.flood = Steps(self.programs["flood"], FLOOD_PER_TICK)

@@ -523,8 +523,7 @@ def test_hostile_file_names(shared_browser, dump, tmp_path):
 
 def test_a_file_of_perf_has_no_waits_and_no_trigger(shared_browser, tmp_path):
     path = tmp_path / "perf.data"
-    # Without build-ids, because stock perf can fail to read them while other programs end.
-    must("perf", "record", "-q", "--no-buildid", "--timestamp-boundary", "-e", "cpu-clock", "-g", "-a", "-o", path, "--", program("frtest-culprit"), "-t", 2, "hog")
+    must("perf", "record", "-q", "--timestamp-boundary", "-e", "cpu-clock", "-g", "-a", "-o", path, "--", program("frtest-culprit"), "-t", 2, "hog")
     b = shared_browser.open(make_page(path))
     assert b.text("#legend-trigger") == "This recording has no trigger." and "no waits" in b.text("#lanes-about")
     assert not b.find("[data-view=wait]").is_enabled() and not b.find("[data-view=waker]").is_enabled()

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from harness import Daemon, last_cpu, merge, meta, must, perf, program, quiet_config
+from harness import Daemon, last_cpu, merge, meta, must, perf, program
 
 pytestmark = pytest.mark.long
 EVENTS = ("sched:sched_switch", "sched:sched_wakeup", "sched:sched_wakeup_new", "sched:sched_stat_runtime", "sched:sched_migrate_task",
@@ -107,13 +107,12 @@ def recorded(request, tmp_path_factory):
     directory = tmp_path_factory.mktemp(request.param)
     state, cpu = directory / "state", last_cpu()
     state.mkdir()
-    config = quiet_config(directory / "conf", "[Recorder]\nKernelBuildIDs=yes\n")  # because perf records at the same time
     what = (*events(EVENTS), "-C", cpu, *KINDS[request.param])
-    d = Daemon(state, "--config", config, "-m", "4M", "-M", "32M", *what).start()
+    d = Daemon(state, "-m", "4M", "-M", "32M", *what).start()
     try:
         load = LOAD.format(burn=program("frtest-burn"), pingpong=program("frtest-pingpong"), cpu=cpu)
         # taskset starts perf, and so the load, on the CPU `cpu`, because perf records names only on the CPU that it samples.
-        said = must("taskset", "-c", cpu, "perf", "record", "-k", "CLOCK_MONOTONIC", "--buildid-mmap", "-m", "4M", *what, "-o",
+        said = must("taskset", "-c", cpu, "perf", "record", "-k", "CLOCK_MONOTONIC", "-m", "4M", *what, "-o",
                     directory / "own", "--", "sh", "-c", load).out
         burn = re.search(r"^burn=(\d+)$", said, re.M)[1]
         dump = d.dump_by_control("--from", f"@{said.split()[0]}", "--to", f"@{said.split()[-1]}")

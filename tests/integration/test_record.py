@@ -26,8 +26,7 @@ def burn(seconds, hz, tmp_path):
     same time, and the largest CPU time in seconds that can have been sampled. The host of a virtual machine holds timer
     interrupts back, those of perf and those of the recorder, so the samples of perf say how many are possible."""
     path, stolen = tmp_path / "perf.data.of-perf", stolen_s()
-    # Without --buildid-mmap, perf 6.1 damages its own memory.
-    out = must("perf", "record", "-q", "--buildid-mmap", "--sample-cpu", "-e", "cpu-clock", "-F", hz, "-o", path, "--",
+    out = must("perf", "record", "-q", "--sample-cpu", "-e", "cpu-clock", "-F", hz, "-o", path, "--",
                program("frtest-burn"), "-u", seconds, "-c", last_cpu()).out
     did = json.loads(out)
     stolen = stolen_s() - stolen

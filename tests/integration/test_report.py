@@ -231,7 +231,7 @@ def test_the_graph_shows_the_shares_of_perf(recorded, samples):
     for comm, share in shares.most_common():
         begin, to = int(at / total * 120), int((at + share) / total * 120)
         at += share
-        if to - begin > 8 and share > 1.05 * min((n for n in shares.values() if n < share), default=0):
+        if to - begin > 8 and [*shares.values()].count(share) == 1:  # equal shares have no order
             assert re.fullmatch(rf"{re.escape(comm[:to - begin - 1])}[ \d.%]*\|", line[begin:to]), (line, comm, begin, to)
     assert at == total and len(line) <= 120
 

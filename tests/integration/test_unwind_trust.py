@@ -13,6 +13,8 @@ import callchains
 from conftest import NOBODY, as_user, end_recorder
 from harness import Daemon, finish_load, program, quiet_config, start
 
+# Build-ids of the kernel disturb the perf of other tests (docs/design/10).
+pytestmark = pytest.mark.alone
 PROGRAM, LIBRARY = "frtest-chain", "frtest-chain-plugin.so"
 SETTLE_S = 4  # side-band needs a second, and the look at suspects another one
 ROOT_S = 6

@@ -373,8 +373,7 @@ TEST(layout_follows_the_attr)
 }
 
 /* Returns the number of samples by perf. It does not use perf report -D, which reads build-ids, and could
-   abort: if another recorder (for example of another test) asks for build-ids, the kernel puts wrong
-   build-ids into the records of this perf (fr_capture_build_ids_leak()). */
+   abort if another recorder of the machine asks for build-ids (docs/design/10). */
 static uint64_t count_samples_by_perf(void)
 {
 	unsigned long long n = 0;
