@@ -20,11 +20,18 @@ union exec_record {
 	uint8_t bytes[sizeof(struct fr_record_comm) + 64];
 };
 
+struct exec_map {
+	struct exec_map *prev, *next;
+	uint64_t time_ns;
+	struct fr_record_mmap2 *record; /* without its sample id */
+};
+
 struct fr_delayed_exec {
 	UT_hash_handle hh;
 	uint32_t pid;
 	union exec_record record;
 	uint64_t time_ns;
+	struct exec_map *maps; /* of the new program, in the order of time */
 };
 
 static void forget(struct fr_exits *e, struct fr_delayed_exit *exit)
@@ -86,18 +93,74 @@ static int delay_exec(struct fr_exits *e, struct fr_model *m, const struct perf_
 	return fr_model_apply_foreign(m, &comm.comm.header, 0, time_ns);
 }
 
-/* Applies the delayed exec of the process PID, if there is one. */
-static int apply_exec(struct fr_exits *e, struct fr_model *m, uint32_t pid)
+static void free_map(struct fr_exits *e, struct fr_delayed_exec *exec, struct exec_map *map)
 {
-	struct fr_delayed_exec *exec = e->execs ? FR_HASH_FIND(e->execs, pid, pid) : NULL;
+	DL_DELETE(exec->maps, map);
+	e->map_bytes -= map->record->header.size;
+	free(map->record);
+	free(map);
+}
+
+static void free_exec(struct fr_exits *e, struct fr_delayed_exec *exec)
+{
+	HASH_DEL(e->execs, exec);
+	while (exec->maps)
+		free_map(e, exec, exec->maps);
+	free(exec);
+}
+
+static struct fr_delayed_exec *find_exec(const struct fr_exits *e, uint32_t pid)
+{
+	return e->execs ? FR_HASH_FIND(e->execs, pid, pid) : NULL;
+}
+
+int fr_exits_settle(struct fr_exits *e, struct fr_model *m, uint32_t pid)
+{
+	struct fr_delayed_exec *exec = find_exec(e, pid);
 	int r;
 
 	if (!exec)
 		return 0;
-	HASH_DEL(e->execs, exec);
 	r = fr_model_apply_foreign(m, &exec->record.comm.header, 0, exec->time_ns);
-	free(exec);
+	for (struct exec_map *map = exec->maps; r == 0 && map; map = map->next)
+		r = fr_model_apply_foreign(m, &map->record->header, 0, map->time_ns);
+	free_exec(e, exec);
 	return r;
+}
+
+/* Returns the delayed exec to which the map H belongs; or NULL if H is no map, the exec ends with it, or
+   there is no room for it. The kernel maps a program and its interpreter, and the vdso last. */
+static struct fr_delayed_exec *find_exec_of_map(
+	const struct fr_exits *e, const struct perf_event_header *h, size_t tail_bytes)
+{
+	static const char last[] = "[vdso]";
+	const struct fr_record_mmap2 *map = (const void *)h;
+
+	if (h->type != PERF_RECORD_MMAP2 || h->size < sizeof(*map) + tail_bytes + sizeof(last) ||
+		memcmp(map->filename, last, sizeof(last)) == 0 ||
+		e->map_bytes + h->size - tail_bytes > FR_EXEC_MAP_BYTES)
+		return NULL;
+	return find_exec(e, map->pid);
+}
+
+static int delay_map(struct fr_exits *e, struct fr_delayed_exec *exec, const struct perf_event_header *h,
+	size_t tail_bytes, uint64_t time_ns)
+{
+	const size_t size = h->size - tail_bytes;
+	struct exec_map *map = calloc(1, sizeof(*map));
+
+	if (map)
+		map->record = malloc(size);
+	if (!map || !map->record) {
+		free(map);
+		return -ENOMEM;
+	}
+	memcpy(map->record, h, size);
+	map->record->header.size = (uint16_t)size;
+	map->time_ns = time_ns;
+	DL_APPEND(exec->maps, map);
+	e->map_bytes += size;
+	return 0;
 }
 
 static bool is_exec(const struct perf_event_header *h, size_t tail_bytes)
@@ -113,12 +176,17 @@ int fr_exits_apply(struct fr_exits *e, struct fr_model *m, const struct perf_eve
 			     h->size >= sizeof(struct fr_record_task) + tail_bytes;
 	const struct fr_record_task *task = (const void *)h;
 	const struct fr_record_comm *comm = (const void *)h;
+	struct fr_delayed_exec *exec = find_exec_of_map(e, h, tail_bytes);
 	struct fr_delayed_exit *exit = NULL;
 	int r = 0;
 
+	if (exec)
+		return delay_map(e, exec, h, tail_bytes, time_ns);
 	/* Records of processes begin with the pid. */
 	if (h->size >= sizeof(*comm))
-		r = apply_exec(e, m, comm->pid);
+		r = fr_exits_settle(e, m, comm->pid);
+	if (r == 0 && is_task && h->type == PERF_RECORD_FORK)
+		r = fr_exits_settle(e, m, task->ppid); /* the child gets the maps of its parent */
 	if (r == 0 && is_task && h->type == PERF_RECORD_EXIT)
 		return delay(e, m, task);
 	if (is_task)
@@ -138,6 +206,7 @@ int fr_exits_apply(struct fr_exits *e, struct fr_model *m, const struct perf_eve
 void fr_exits_deinit(struct fr_exits *e)
 {
 	FR_HASH_CLEAR(e->by_tid, free);
-	FR_HASH_CLEAR(e->execs, free);
+	while (e->execs)
+		free_exec(e, e->execs);
 	*e = (struct fr_exits){0};
 }

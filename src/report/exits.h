@@ -7,8 +7,9 @@
  * A task still has samples after its EXIT record: it runs in the kernel until it is gone. So the model gets
  * an EXIT only when the id of the task is used again, or when many other tasks have exited since.
  *
- * Between the COMM record of an exec and the first map of the new program, the samples have the address from
- * which the old program called exec. So the model gets the exec when it gets this map.
+ * Between the COMM record of an exec and the first instruction of the new program, the samples have the
+ * address from which the old program called exec. So the model gets the exec and the maps of the new program
+ * together: with the last of these maps, which is that of the vdso, or before the first sample in user space.
  *
  * Not thread-safe.
  */
@@ -17,6 +18,7 @@
 
 #define FR_EXITS_MAX 16384u /* tasks that have exited and are still in the model */
 #define FR_EXECS_MAX 16384u
+#define FR_EXEC_MAP_BYTES (4u << 20) /* of all delayed maps */
 
 struct fr_delayed_exit;
 struct fr_delayed_exec;
@@ -27,9 +29,13 @@ struct fr_exits {
 	struct fr_delayed_exit *first, *last; /* in the order of time */
 	size_t n;
 	struct fr_delayed_exec *execs;
+	size_t map_bytes;
 };
 
 /* Does what fr_model_apply_foreign() does, but delays some records. Returns 0 or -ENOMEM. */
 int fr_exits_apply(struct fr_exits *e, struct fr_model *m, const struct perf_event_header *record,
 	size_t tail_bytes, uint64_t time_ns);
+/* Applies the delayed exec of the process PID, if there is one, because the process runs in user space.
+   Returns 0 or -ENOMEM. */
+int fr_exits_settle(struct fr_exits *e, struct fr_model *m, uint32_t pid);
 void fr_exits_deinit(struct fr_exits *e);

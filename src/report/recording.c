@@ -147,9 +147,14 @@ int fr_recording_next(struct fr_recording *r, struct fr_recorded *ret)
 				fr_reader_tail_size(r->reader, x.record), x.key);
 			return n < 0 ? n : 1;
 		}
-		if (read_sample(r, ret))
-			return 1;
-		r->skipped++;
+		if (!read_sample(r, ret)) {
+			r->skipped++;
+			continue;
+		}
+		n = 0;
+		if ((x.record->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_USER)
+			n = fr_exits_settle(&r->exits, r->model, ret->sample.pid);
+		return n < 0 ? n : 1;
 	}
 	return n;
 }

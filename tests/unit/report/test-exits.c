@@ -129,7 +129,7 @@ static void map(struct fixture *f, uint32_t pid, uint64_t addr, const char *path
 	apply(f, &u);
 }
 
-TEST(an_exec_has_its_effect_on_the_maps_at_the_first_map_of_the_new_program)
+TEST(an_exec_has_its_effect_on_the_maps_at_the_last_map_of_the_new_program)
 {
 	struct fr_model_map found;
 	struct fixture f;
@@ -142,15 +142,43 @@ TEST(an_exec_has_its_effect_on_the_maps_at_the_first_map_of_the_new_program)
 	expect(&f, 20, 20, "first");
 	assert_true(fr_model_find_map(f.model, 20, 0x1000, &found));
 	map(&f, 20, 0x5000, "/bin/first");
+	map(&f, 20, 0x6000, "/lib/ld.so");
+	assert_true(fr_model_find_map(f.model, 20, 0x1000, &found));
+	assert_false(fr_model_find_map(f.model, 20, 0x5000, &found));
+	map(&f, 20, 0x7000, "[vdso]");
 	assert_false(fr_model_find_map(f.model, 20, 0x1000, &found));
-	assert_true(fr_model_find_map(f.model, 20, 0x5000, &found));
+	for (uint64_t addr = 0x5000; addr <= 0x7000; addr += 0x1000)
+		assert_true(fr_model_find_map(f.model, 20, addr, &found));
 	assert_true(fr_model_find_map(f.model, 10, 0x1000, &found));
 	/* Another name before the first map. */
 	comm(&f, 20, 20, true, "second");
 	comm(&f, 20, 20, false, "third");
 	expect(&f, 20, 20, "third");
 	assert_false(fr_model_find_map(f.model, 20, 0x5000, &found));
+	/* A program without a vdso runs in user space. */
 	comm(&f, 20, 20, true, "fourth");
+	map(&f, 20, 0x8000, "/bin/fourth");
+	assert_false(fr_model_find_map(f.model, 20, 0x8000, &found));
+	assert_int_equal(fr_exits_settle(&f.exits, f.model, 20), 0);
+	assert_true(fr_model_find_map(f.model, 20, 0x8000, &found));
+	comm(&f, 20, 20, true, "fifth");
+	map(&f, 20, 0x9000, "/bin/fifth"); /* left until the end */
+	assert_int_equal(f.exits.map_bytes, sizeof(struct fr_record_mmap2) + 16);
+	fixture_deinit(&f);
+}
+
+TEST(the_memory_of_delayed_maps_is_bounded)
+{
+	struct fr_model_map found;
+	struct fixture f;
+
+	fixture_init(&f);
+	comm(&f, 20, 20, true, "first");
+	for (uint64_t i = 0; i <= FR_EXEC_MAP_BYTES / sizeof(struct fr_record_mmap2); i++) {
+		map(&f, 20, i << 12, "/bin/first");
+		assert_true(f.exits.map_bytes <= FR_EXEC_MAP_BYTES);
+	}
+	assert_true(fr_model_find_map(f.model, 20, 0, &found));
 	fixture_deinit(&f);
 }
 
