@@ -18,11 +18,11 @@ static int parse_events(
 	return r == 0 && off_cpu_ns ? fr_event_add_off_cpu(off_cpu_ns, ret) : r;
 }
 
-/* Build-ids of the kernel must not disturb other recorders, whenever they start. If the trial fails, the
-   kernel does not know build-ids, or nothing shows that it has the fault. */
+/* Build-ids of the kernel must not disturb other recorders, whenever they start. They can be read from the
+   files instead, so if the trial fails, the recording does not ask for them. */
 static bool ask_for_build_ids(enum fr_build_ids how)
 {
-	return how == FR_BUILD_IDS_YES || (how == FR_BUILD_IDS_AUTO && fr_capture_build_ids_leak() <= 0);
+	return how == FR_BUILD_IDS_YES || (how == FR_BUILD_IDS_AUTO && fr_capture_build_ids_leak() == 0);
 }
 
 static const struct fr_unwinder *find_unwinder(

@@ -28,6 +28,8 @@ struct live {
 	int n;
 };
 
+/* Opens an event for this process and its children only: with build_id, an event of the whole machine would
+   disturb the perf of other tests (docs/design/10). */
 static int open_event(int cpu)
 {
 	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
@@ -40,11 +42,12 @@ static int open_event(int cpu)
 		.mmap = 1,
 		.mmap2 = 1,
 		.build_id = 1,
+		.inherit = 1,
 		.comm = 1,
 		.comm_exec = 1,
 		.task = 1};
 
-	return (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	return (int)syscall(SYS_perf_event_open, &attr, 0, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
 static void open_rings(struct live *l)
