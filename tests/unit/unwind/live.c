@@ -28,9 +28,7 @@ struct live {
 	int n;
 };
 
-/* Opens an event for this process and its children only: with build_id, an event of the whole machine would
-   disturb the perf of other tests (docs/design/10). */
-static int open_event(int cpu)
+static int open_event(int cpu, bool build_ids)
 {
 	struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
 		.size = sizeof(attr),
@@ -41,23 +39,23 @@ static int open_event(int cpu)
 		.clockid = CLOCK_MONOTONIC,
 		.mmap = 1,
 		.mmap2 = 1,
-		.build_id = 1,
-		.inherit = 1,
+		.build_id = build_ids,
+		.inherit = build_ids,
 		.comm = 1,
 		.comm_exec = 1,
 		.task = 1};
 
-	return (int)syscall(SYS_perf_event_open, &attr, 0, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	return (int)syscall(SYS_perf_event_open, &attr, build_ids ? 0 : -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
-static void open_rings(struct live *l)
+static void open_rings(struct live *l, bool build_ids)
 {
 	const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
 	for (int cpu = 0; cpu < cpus && cpu < CPUS_MAX; cpu++) {
 		struct ring *r = &l->rings[cpu];
 
-		r->fd = open_event(cpu);
+		r->fd = open_event(cpu, build_ids);
 		if (r->fd < 0)
 			unit_skip("cannot open side-band events: %s", strerror(errno));
 		r->page = mmap(NULL, RING_BYTES + 4096, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
@@ -82,13 +80,13 @@ static void scan(struct live *l)
 	fr_buf_deinit(&records);
 }
 
-struct live *live_new(struct fr_unwinder *u)
+struct live *live_new(struct fr_unwinder *u, bool build_ids)
 {
 	struct live *l = calloc(1, sizeof(*l));
 
 	assert_non_null(l);
 	l->u = u;
-	open_rings(l);
+	open_rings(l, build_ids);
 	scan(l);
 	live_round(l);
 	return l;

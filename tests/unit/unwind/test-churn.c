@@ -22,7 +22,7 @@ static void start(void)
 	if (r == -EPERM || r == -EOPNOTSUPP)
 		unit_skip("%s", d.what);
 	assert_int_equal(r, 0);
-	live = live_new(u);
+	live = live_new(u, false);
 }
 
 static int tear_down(void **state)

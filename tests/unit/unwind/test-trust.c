@@ -68,7 +68,7 @@ static void start(void)
 	close(r);
 	if (!is_trusted)
 		unit_skip("/tmp is nosuid");
-	live = live_new(u);
+	live = live_new(u, true);
 }
 
 /* With a lease, open() of the file fails with EAGAIN for all others. */

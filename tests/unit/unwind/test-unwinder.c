@@ -39,7 +39,7 @@ static void start(uint64_t memory_bytes)
 	if (r == -EPERM || r == -EOPNOTSUPP)
 		unit_skip("%s", d.what);
 	assert_int_equal(r, 0);
-	live = live_new(u);
+	live = live_new(u, true);
 }
 
 static int tear_down(void **state)
