@@ -140,9 +140,11 @@ static const struct kind {
 	{"timer-storm", ", most of it for timers and signals", FR_CODE_TIMER | FR_CODE_SIGNAL, 0.35, RARE},
 	{"page-fault-storm", ", most of it in page faults", FR_CODE_FAULT, 0.4, 0},
 	{"spin-lock", ", most of it in spin locks", FR_CODE_SPIN, 0.3, RARE},
-	{"network-load", ", most of it in the network", FR_CODE_NETWORK, 0.4, 0}};
+	{"network-load", ", most of it in the network", FR_CODE_NETWORK, 0.4, 0},
+	{"cpu-hog", ", most of it in system calls", FR_CODE_SYSCALL, 0.5, 0},
+	/* A large part of the time of short system calls is in the function that makes them. */
+	{"cpu-hog", ", much of it in system calls", FR_CODE_SYSCALL, 0.35, 0}};
 static const struct kind library = {"hot-function", ", most of it in one function of a library", 0, 0.5, 0},
-			 calls = {"cpu-hog", ", most of it in system calls", FR_CODE_SYSCALL, 0.5, 0},
 			 other = {"cpu-hog", "", 0, 0, 0};
 
 static const struct kind *find_kind(const struct fr_rules *r, const struct fr_sums *s, const struct hot *hot)
@@ -152,7 +154,7 @@ static const struct kind *find_kind(const struct fr_rules *r, const struct fr_su
 			return &kinds[i];
 	if (hot->share > library.share && is_library(r, hot->frame))
 		return &library;
-	return fr_sums_share(s, calls.classes) > calls.share ? &calls : &other;
+	return &other;
 }
 
 /* Returns whether the CPU time of a group, of no special kind, is enough to be a cause. On a full machine it

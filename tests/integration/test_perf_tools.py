@@ -107,15 +107,16 @@ def recorded(request, tmp_path_factory):
     directory = tmp_path_factory.mktemp(request.param)
     state, cpu = directory / "state", last_cpu()
     state.mkdir()
-    what = (*events(EVENTS), "-C", cpu, *KINDS[request.param])
-    d = Daemon(state, "-m", "4M", "-M", "32M", *what).start()
+    what = (*events(EVENTS), "-m", "16M", "-C", cpu, *KINDS[request.param])  # has room while others use the CPUs
+    d = Daemon(state, "-M", "64M", *what).start()
     try:
         load = LOAD.format(burn=program("frtest-burn"), pingpong=program("frtest-pingpong"), cpu=cpu)
         # taskset starts perf, and so the load, on the CPU `cpu`, because perf records names only on the CPU that it samples.
-        said = must("taskset", "-c", cpu, "perf", "record", "-k", "CLOCK_MONOTONIC", "-m", "4M", *what, "-o",
+        said = must("taskset", "-c", cpu, "perf", "record", "-k", "CLOCK_MONOTONIC", *what, "-o",
                     directory / "own", "--", "sh", "-c", load).out
         burn = re.search(r"^burn=(\d+)$", said, re.M)[1]
         dump = d.dump_by_control("--from", f"@{said.split()[0]}", "--to", f"@{said.split()[-1]}")
+        assert not d.lost_to_others()
         d.stop()
     finally:
         d.kill()
