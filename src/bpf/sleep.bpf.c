@@ -466,7 +466,7 @@ int BPF_PROG(irq_work_entry)
 }
 
 /* How many frames of a kernel stack belong to BPF and to the tracepoint. The program finds this out itself.
- */
+   The number changes when another recorder adds its program to the tracepoint. */
 static volatile __u32 skipped = 0;
 
 /* Reads the kernel stack from try_to_wake_up() on. */
@@ -479,7 +479,9 @@ static __always_inline long read_waker_stack(void *ctx, __u64 *to)
 	if (!begin || to[0] - begin < WAKE_BYTES)
 		return n;
 	skipped = 0;
-	for (__u32 i = 1; !skip && i < 12 && i * 8 < n; i++)
+	if (skip)
+		n = bpf_get_stack(ctx, to, FR_BPF_STACK_MAX * sizeof(__u64), 0);
+	for (__u32 i = 1; i < 12 && i * 8 < n; i++)
 		if (to[i] - begin < WAKE_BYTES) {
 			skipped = i;
 			return bpf_get_stack(ctx, to, FR_BPF_STACK_MAX * sizeof(__u64), i);

@@ -149,6 +149,25 @@ def test_who_holds_the_mutex(recorder):
     assert n >= 0.4 * len(known)
 
 
+def test_the_stack_of_a_waker_begins_with_the_waking(recorder, tmp_path):
+    """If other recorders come and go, the kernel calls our program in another way, with another number of frames between."""
+    d = recorder("-e", FINE, "-M", "64M")
+    needs_bpf(d.log())
+    sleeper = start("sh", "-c", "while :; do sleep 0.002; done")
+    try:
+        for n in range(3):
+            (tmp_path / f"other{n}").mkdir()
+            other = Daemon(tmp_path / f"other{n}", "-e", FINE).start()
+            time.sleep(0.2)
+            other.stop()
+            other.wait()
+    finally:
+        end(sleeper)
+    _, wakers = samples_of(d.dump_by_control())
+    first = Counter(w.kernel[0] for w in wakers if w.kernel)
+    assert first["try_to_wake_up"] > 100 and len(first) == 1, first
+
+
 def test_nothing_below_the_threshold(recorder):
     d = recorder("-e", "offcpu/threshold=20ms,name=slow/", "-e", "cpu-clock")
     incident("-n", 5, "-m", 5, "-f", d.directory / "data", "sleeps")
