@@ -92,7 +92,7 @@ static void __attribute__((noinline)) count_losses(struct fr_tally *t, const str
 		fr_cell_add_lost(cell_of(t, throttle->id), FR_LOSS_THROTTLED, 1);
 }
 
-/* Returns true if H has the flag for a build-id, but no build-id, because a newer recorder asked for
+/* Returns true if H has the flag for a build-id, but no build-id, because another recorder asked for
    build-ids (docs/design/10). */
 static bool has_wrong_flag(const struct perf_event_header *h, const struct fr_tally *t)
 {

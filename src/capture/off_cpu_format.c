@@ -34,7 +34,7 @@ _Static_assert(IS_AT(fr_waker_raw, context, 8) && IS_AT(fr_waker_raw, slept, 12)
 		       sizeof(struct fr_waker_raw) == 48,
 	"as the format says");
 
-/* Of flightrec:offcpu and flightrec:waiting. */
+/* flightrec:offcpu and flightrec:waiting have these fields. */
 #define WAIT_FIELDS                                                                                          \
 	COMMON                                                                                               \
 	"\tfield:unsigned int waker_context;\toffset:8;\tsize:4;\tsigned:0;\n"                               \

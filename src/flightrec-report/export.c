@@ -7,7 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What is added to the name of the dump. The other programs know their files by these ends. */
+/* The name of an export is the name of the dump and one of these ends. Other viewers know their files by the
+ * end. */
 static const char *const suffixes[] = {[EXPORT_FOLDED] = ".folded",
 	[EXPORT_PPROF] = ".pb.gz",
 	[EXPORT_PERFETTO] = ".perfetto-trace",
