@@ -15,7 +15,8 @@ from harness import (FULL, exact, fill, finish_load, last_cpu, load, meta, must,
                      start_load, until)
 
 CRASHES = 20 if FULL else 4
-# Only the lseek() calls of the load, and the exits of short processes.
+# Only the lseek() calls of the load, and the exits of short processes. A load that counts without pauses fills a kernel ring in
+# less than 0.1 s, so loads whose numbers must all be there have pauses.
 EVENTS = ("-e", "raw_syscalls:sys_enter", "--filter", 'id == 8 && COMM == "frtest-count"', "-e", "sched:sched_process_exit",
           "--filter", 'comm == "frtest-child"', "-m", "16M", "-M", "16M")
 LATE = 2e9  # ns. The longest time between two rounds is 50 ms, but other tests can keep the CPUs.
@@ -169,7 +170,7 @@ def test_a_restart_continues_in_the_memory(recorder, service_manager, memory):
     d.stop()
     d = instance()
     assert len(d.samples()) == 2 and meta(d.samples()[-1])["cause"]["trigger"] == "recorder-killed"
-    counted = load("count", "-t", 0.1, "-c", last_cpu())
+    counted = load("count", "-t", 0.1, "-c", last_cpu(), "-p", 1000)
     d.stop()
     d = instance("--ring-memory", memory)
     assert d.status()["adopted"]["in_place"] is False and len(d.samples()) == 2
@@ -185,7 +186,7 @@ def test_the_ring_of_another_recorder_is_not_continued(recorder, service_manager
     for options in ({"manager": service_manager, "armed": False}, {"directory": other}):
         d = recorder(*EVENTS, "--ring-memory", memory, **options)
         found.append(d.samples())
-        counted = load("count", "-t", 0.1, "-c", last_cpu())
+        counted = load("count", "-t", 0.1, "-c", last_cpu(), "-p", 1000)
         until("all numbers", lambda: d.status()["ring"]["samples"] >= counted["calls"])  # pylint: disable=cell-var-from-loop
         time.sleep(0.3)  # several rounds
         d.kill()
@@ -205,7 +206,7 @@ def test_a_dump_that_cannot_be_written_stays_in_the_memory(recorder, memory, nex
     directory = tmpfs("16m")  # the recorder also counts the loads of other tests
     config = quiet_config(tmp_path / "no-limits.conf", "[Dump]\nMaxUse=0\nKeepFree=0\n")
     d = recorder(*EVENTS, "--ring-memory", memory, directory=directory)
-    counted = load("count", "-t", 0.3, "-c", last_cpu())
+    counted = load("count", "-t", 0.3, "-c", last_cpu(), "-p", 1000)
     until("all numbers", lambda: d.status()["ring"]["samples"] >= counted["calls"])
     time.sleep(0.3)  # several rounds
     copy, _ = crash(d, memory)
