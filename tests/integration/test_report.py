@@ -344,9 +344,15 @@ def test_a_full_disk(recorded):
 
 @pytest.fixture(scope="module")
 def long_file(recorded, tmp_path_factory):
-    """A file of 128 MiB that has the records of the dump many times. It is removed at the end."""
+    """A file of more than 128 MiB that has the head of the dump once and its records many times. It is removed at the end."""
     path = tmp_path_factory.mktemp("long") / "perf.data"
-    must(program("bench-repeat"), recorded.dump, (128 << 20) // recorded.dump.stat().st_size + 1, path, timeout=600)
+
+    def repeat(times):
+        path.unlink(missing_ok=True)
+        must(program("bench-repeat"), recorded.dump, times, path, timeout=600)
+        return path.stat().st_size
+    once, twice = repeat(1), repeat(2)
+    repeat((128 << 20) // (twice - once) + 1)
     yield path
     path.unlink()
 
