@@ -50,11 +50,10 @@ def pytest_keyboard_interrupt():
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "hotplug: takes a CPU away, so it runs alone")
     config.addinivalue_line("markers", "alone: judges or disturbs the whole machine, so it runs before all others, while nothing else runs")
     config.addinivalue_line("markers", "sanitized: needs builds with sanitizers, so it runs after them")
     config.addinivalue_line("markers", "waits: takes nearly no CPU and does not load the machine, so it runs beside others")
-    config.addinivalue_line("markers", "long: takes long, so it runs beside the other integration tests")
+    config.addinivalue_line("markers", "long: takes long, so it runs beside the virtual machines")
     signal.signal(signal.SIGTERM, on_term)  # so that fixtures clean up also at a SIGTERM
     signal.signal(signal.SIGALRM, on_term)
     # If SIGINT were ignored, the programs that the tests start would ignore it, too.

@@ -12,9 +12,8 @@ import time
 import pytest
 
 from conftest import unmount
-from harness import (ARMED_PROBES, EXIT, WATCHED, Daemon, die_with_parent, finish_dump, finish_load, last_cpu, load, merge, meta, must,
-                     perf_clean, program, quiet_config, sequence, sidecar,
-                     start_load, triggers_config, until)
+from harness import (ARMED_PROBES, EXIT, WATCHED, Daemon, die_with_parent, exact, finish_dump, finish_load, last_cpu, load, merge,
+                     meta, must, perf_clean, program, quiet_config, sequence, sidecar, start_load, triggers_config, until)
 
 # Records only lseek(), the system call of frtest-count, so that few other records evict frames of the ring.
 SYSCALLS = ("-e", "raw_syscalls:sys_enter", "--filter", "id == 8", "-m", "16M")
@@ -164,7 +163,11 @@ def test_losses_on_a_slow_disk_are_counted(on_disk, disk):
     assert found["count"] > 100000 and found["twice"] == 0, found
     assert found["missing"] <= lost.get("kernel-ring-full", 0), "what was dropped is not in this window"
     perf_clean("report", "-i", path, "--stdio")
+    paced = load("count", "-t", 0.1, "-c", last_cpu(), "-p", 1000)
     after = d.dump_by_control()
+    found = sequence(after, paced)
+    exact(found)
+    assert found["count"] == paced["calls"], "after the slow dump, nothing is lost any more"
     found, lost = sequence(after, did), d.lost()
     assert did["calls"] - 1 - found["last"] <= lost.get("kernel-ring-full", 0), (found, lost)
     assert did["calls"] - found["first"] - found["count"] <= sum(lost.values()), (found, lost)

@@ -11,7 +11,7 @@ import pytest
 from harness import NO_LOSS, getppid_calls, last_cpu, load, meta, must, program, script_lines, triggers_config, until
 from test_events import burn_in
 
-pytestmark = pytest.mark.hotplug
+pytestmark = pytest.mark.alone
 
 CPU = last_cpu()
 ONLINE = Path(f"/sys/devices/system/cpu/cpu{CPU}/online")

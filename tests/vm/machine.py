@@ -8,7 +8,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -193,7 +192,3 @@ class Machine:
         """Copies a file of the machine to the host. Returns the path of the copy."""
         self.run("cp", path, "/share/")
         return self.share / Path(path).name
-
-
-if __name__ == "__main__":
-    print(missing() or root_for(sys.argv[1]))
