@@ -47,6 +47,26 @@ struct fr_ring_config {
 /* OffCPU=auto: if Events= has no events and the machine can do it, the threshold is FR_OFF_CPU_DEFAULT_NS. */
 #define FR_OFF_CPU_AUTO UINT64_MAX
 
+/* [Fleet], which only flightrec-agent and flightrec-fleet use. The recorder only checks it. The strings are
+   never NULL; "" means that the key is not set. */
+struct fr_fleet_config {
+	bool enabled;		  /* Enabled=, no */
+	char *servers;		  /* Servers=nats://a:4222,tls://b:4222 */
+	char *credentials;	  /* Credentials=, the path of a NATS .creds file */
+	char *ca;		  /* CACertificate=, the path of a PEM file, for broker and store */
+	char *certificate, *key;  /* Certificate= Key=, of this machine, paths of PEM files */
+	char *name;		  /* Name=, the name of the machine; "": the host name */
+	char *labels;		  /* Labels=role=db,zone=a */
+	char *upload;		  /* Upload=s3://bucket/prefix; "": dumps stay on the machine */
+	char *upload_endpoint;	  /* UploadEndpoint=https://host:port */
+	char *upload_region;	  /* UploadRegion=, us-east-1 */
+	char *upload_credentials; /* UploadCredentials=, the path of a file like ~/.aws/credentials */
+	uint64_t upload_limit;	  /* UploadLimit=10M, bytes a second; 0: no limit */
+	uint64_t hold_max;	  /* UploadQueue=2G, bytes of dumps that wait for the store; 0: no limit */
+	uint64_t incident_ns;	  /* Incident=1min: Action=fleet asks the fleet at most once in this time */
+	char *metrics_listen;	  /* MetricsListen=, as in [Recorder] */
+};
+
 enum fr_build_ids {
 	FR_BUILD_IDS_NO,
 	FR_BUILD_IDS_YES,
@@ -104,6 +124,8 @@ struct fr_config {
 	struct fr_ring_config *ring;
 	size_t n_ring;
 	uint64_t sideband_ring_bytes; /* SidebandRing=, auto; 0: auto */
+
+	struct fr_fleet_config fleet; /* [Fleet] */
 
 	size_t bytes_read;  /* bytes of all files */
 	struct fr_buf text; /* the lines of all files, without comments: saved for the next instance */
