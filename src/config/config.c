@@ -2,7 +2,7 @@
 #include "config/config_private.h"
 #include "base/cleanup.h"
 #include "base/units.h"
-#include "config/address.h"
+#include "base/address.h"
 
 #include <errno.h>
 #include <string.h>

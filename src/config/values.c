@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/nearest.h"
 #include "base/units.h"
-#include "config/address.h"
+#include "base/address.h"
 #include "config/memory.h"
 #include "source/probes.h"
 

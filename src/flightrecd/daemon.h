@@ -30,7 +30,7 @@
 #include "recorder/recorder.h"
 #include "recorder/recording.h"
 #include "recorder/switching.h"
-#include "reporting/http.h"
+#include "metrics/http.h"
 #include "reporting/losses.h"
 #include "reporting/rates.h"
 #include "reporting/recent_dumps.h"

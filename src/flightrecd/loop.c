@@ -157,7 +157,11 @@ static int open_http(struct fr_daemon *m)
 {
 	const char *address = m->config->metrics_listen;
 
-	return address && *address ? fr_http_open(m->event, address, make_metrics, m, &m->http) : 0;
+	if (!address || !*address)
+		return 0;
+	return fr_http_open(m->event, address,
+		"the service's sandbox has no network: flightrecd.conf(5) has the drop-in", make_metrics, m,
+		&m->http);
 }
 
 static int add_sources(struct fr_daemon *m, struct fr_diag *d)

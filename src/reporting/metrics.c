@@ -6,7 +6,7 @@
  */
 #include "base/cleanup.h"
 #include "base/loss.h"
-#include "reporting/openmetrics.h"
+#include "metrics/openmetrics.h"
 #include "reporting/view.h"
 #include "unwind/results.h"
 
@@ -18,9 +18,9 @@
    reasons for the limit: the text has to fit into a reply, and a collector needs memory for each series. */
 #define SERIES_MAX 10000
 
-#define NO_LABELS ((const struct fr_label[FR_LABELS_MAX]){{0}})
-#define LABEL(n, v) ((const struct fr_label[FR_LABELS_MAX]){{n, v}})
-#define LABELS(n, v, n2, v2) ((const struct fr_label[FR_LABELS_MAX]){{n, v}, {n2, v2}})
+#define NO_LABELS ((const struct fr_metric_label[FR_METRIC_LABELS_MAX]){{0}})
+#define LABEL(n, v) ((const struct fr_metric_label[FR_METRIC_LABELS_MAX]){{n, v}})
+#define LABELS(n, v, n2, v2) ((const struct fr_metric_label[FR_METRIC_LABELS_MAX]){{n, v}, {n2, v2}})
 
 /* Adds a family with one sample. */
 static void counter(struct fr_openmetrics *o, const char *name, const char *help, uint64_t value)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "reporting/openmetrics.h"
+#include "metrics/openmetrics.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 
@@ -58,14 +58,15 @@ void fr_openmetrics_family(struct fr_openmetrics *o, const char *name, enum fr_m
 }
 
 /* Appends the name and the labels of a sample: everything before its value. */
-static void put_name(struct fr_openmetrics *o, const struct fr_label labels[static FR_LABELS_MAX])
+static void put_name(
+	struct fr_openmetrics *o, const struct fr_metric_label labels[static FR_METRIC_LABELS_MAX])
 {
 	static const char *const suffixes[] = {
 		[FR_METRIC_COUNTER] = "_total", [FR_METRIC_GAUGE] = "", [FR_METRIC_INFO] = "_info"};
 
 	put_text(o, o->family);
 	put_text(o, suffixes[o->type]);
-	for (size_t i = 0; i < FR_LABELS_MAX && labels[i].name; i++) {
+	for (size_t i = 0; i < FR_METRIC_LABELS_MAX && labels[i].name; i++) {
 		put_text(o, i == 0 ? "{" : ",");
 		put_text(o, labels[i].name);
 		put_text(o, "=\"");
@@ -75,8 +76,8 @@ static void put_name(struct fr_openmetrics *o, const struct fr_label labels[stat
 	put_text(o, labels[0].name ? "} " : " ");
 }
 
-void fr_openmetrics_u64(
-	struct fr_openmetrics *o, const struct fr_label labels[static FR_LABELS_MAX], uint64_t value)
+void fr_openmetrics_u64(struct fr_openmetrics *o,
+	const struct fr_metric_label labels[static FR_METRIC_LABELS_MAX], uint64_t value)
 {
 	char text[32];
 
@@ -85,8 +86,8 @@ void fr_openmetrics_u64(
 	put_text(o, text);
 }
 
-void fr_openmetrics_seconds(
-	struct fr_openmetrics *o, const struct fr_label labels[static FR_LABELS_MAX], uint64_t ns)
+void fr_openmetrics_seconds(struct fr_openmetrics *o,
+	const struct fr_metric_label labels[static FR_METRIC_LABELS_MAX], uint64_t ns)
 {
 	char text[40];
 

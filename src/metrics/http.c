@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "reporting/http.h"
+#include "metrics/http.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "config/address.h"
+#include "base/address.h"
 
 #include <errno.h>
 #include <microhttpd.h>
@@ -170,8 +170,14 @@ static void stop(struct fr_http *h)
 		MHD_stop_daemon(TAKE_PTR(h->mhd)); /* also closes the listening socket */
 }
 
-int fr_http_open(
-	sd_event *event, const char *address, fr_http_text make_text, void *ctx, struct fr_http **ret)
+/* Returns whether a service without a network can get the error R. */
+static bool is_no_network(int r)
+{
+	return r == -EAFNOSUPPORT || r == -EADDRNOTAVAIL || r == -EPERM || r == -EACCES;
+}
+
+int fr_http_open(sd_event *event, const char *address, const char *hint, fr_http_text make_text, void *ctx,
+	struct fr_http **ret)
 {
 	struct fr_http *h = calloc(1, sizeof(*h));
 	int r;
@@ -187,11 +193,8 @@ int fr_http_open(
 		return 0;
 	}
 	stop(h);
-	snprintf(h->notice, sizeof(h->notice), "cannot listen on %s (MetricsListen=): %s%s", address,
-		strerror(-r),
-		r == -EAFNOSUPPORT || r == -EADDRNOTAVAIL || r == -EPERM || r == -EACCES
-			? "; the service's sandbox has no network: flightrecd.conf(5) has the drop-in"
-			: "");
+	snprintf(h->notice, sizeof(h->notice), "cannot listen on %s (MetricsListen=): %s%s%s", address,
+		strerror(-r), hint && is_no_network(r) ? "; " : "", hint && is_no_network(r) ? hint : "");
 	fr_log_struct(LOG_WARNING, FR_MSG_DEGRADED, NULL, 0, "%s", h->notice);
 	return 0;
 }

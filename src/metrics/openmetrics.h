@@ -27,23 +27,23 @@ struct fr_openmetrics {
 	int code; /* 0 or -ENOMEM; after -ENOMEM nothing is added any more */
 };
 
-struct fr_label {
+struct fr_metric_label {
 	const char *name, *value;
 };
-#define FR_LABELS_MAX 3
+#define FR_METRIC_LABELS_MAX 3
 
 /* Begins a family. UNIT is the unit with which NAME ends ("seconds", "bytes"), or NULL. HELP is a sentence.
    NAME is borrowed until the next family begins. */
 void fr_openmetrics_family(struct fr_openmetrics *o, const char *name, enum fr_metric_type type,
 	const char *unit, const char *help);
 /* Adds a sample to the family that was begun last. LABELS ends with the first NULL name, or after
-   FR_LABELS_MAX labels. The values of labels are escaped. The samples of a family must have different
+   FR_METRIC_LABELS_MAX labels. The values of labels are escaped. The samples of a family must have different
    labels. */
-void fr_openmetrics_u64(
-	struct fr_openmetrics *o, const struct fr_label labels[static FR_LABELS_MAX], uint64_t value);
+void fr_openmetrics_u64(struct fr_openmetrics *o,
+	const struct fr_metric_label labels[static FR_METRIC_LABELS_MAX], uint64_t value);
 /* Does the same as fr_openmetrics_u64(), but the value is the time NS, written as seconds with nine
    decimals. */
-void fr_openmetrics_seconds(
-	struct fr_openmetrics *o, const struct fr_label labels[static FR_LABELS_MAX], uint64_t ns);
+void fr_openmetrics_seconds(struct fr_openmetrics *o,
+	const struct fr_metric_label labels[static FR_METRIC_LABELS_MAX], uint64_t ns);
 /* Ends the text. Returns 0, or -ENOMEM if this or an earlier call found no memory. */
 int fr_openmetrics_end(struct fr_openmetrics *o);

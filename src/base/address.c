@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "config/address.h"
+#include "base/address.h"
 #include "base/units.h"
 
 #include <arpa/inet.h>

@@ -16,10 +16,10 @@ struct fr_http;
 typedef int (*fr_http_text)(void *ctx, struct fr_buf *ret);
 
 /* Listens on ADDRESS. Returns 0 or -ENOMEM. If it is not possible to listen on ADDRESS, this function also
-   returns 0, and logs the reason. In this case, the recorder records without metrics, and fr_http_notice()
-   returns the reason. */
-int fr_http_open(
-	sd_event *event, const char *address, fr_http_text make_text, void *ctx, struct fr_http **ret);
+   returns 0, and logs the reason. In this case, the program goes on without metrics, and fr_http_notice()
+   returns the reason. HINT says what to do if the process has no network; it may be NULL. */
+int fr_http_open(sd_event *event, const char *address, const char *hint, fr_http_text make_text, void *ctx,
+	struct fr_http **ret);
 /* H may be NULL. Returns NULL. */
 struct fr_http *fr_http_close(struct fr_http *h);
 /* Returns the reason why H does not listen, or NULL if it listens or H is NULL. */
