@@ -178,18 +178,17 @@ static int check_sizes(const struct fr_config *c, struct fr_diag *d)
 	return r;
 }
 
-static int check_metrics(const struct fr_config *c, struct fr_diag *d)
+static int check_metrics(const struct fr_config *c, const char *listen, struct fr_diag *d)
 {
 	union fr_address a;
 
-	if (!c->metrics_listen || c->metrics_public || fr_address_parse(c->metrics_listen, &a) < 0 ||
-		fr_address_is_loopback(&a))
+	if (!listen || c->metrics_public || fr_address_parse(listen, &a) < 0 || fr_address_is_loopback(&a))
 		return 0;
 	return fr_fail(d, -EINVAL,
 		"listen on 127.0.0.1 or [::1], or write MetricsPublic=yes to allow other machines; there is "
 		"no "
 		"password",
-		"MetricsListen=%s can be reached from other machines", c->metrics_listen);
+		"MetricsListen=%s can be reached from other machines", listen);
 }
 
 static int check_combinations(const struct fr_config *c, struct fr_diag *d)
@@ -228,10 +227,14 @@ int fr_config_check(const struct fr_config *c, struct fr_diag *d)
 	int r = check_sizes(c, d);
 
 	if (r == 0)
-		r = check_metrics(c, d);
+		r = check_metrics(c, c->metrics_listen, d);
+	if (r == 0)
+		r = check_metrics(c, c->fleet.metrics_listen, d);
 	if (r == 0)
 		r = check_combinations(c, d);
 	if (r == 0)
 		r = fr_config_check_rings(c, d);
+	if (r == 0)
+		r = fr_config_check_fleet(c, d);
 	return r < 0 ? r : fr_config_check_triggers(c, d);
 }

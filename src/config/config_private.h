@@ -109,6 +109,8 @@ int fr_config_add_trigger(struct fr_config *c, const char *name, const char *ori
    a message in D that begins with the origin of the trigger. */
 int fr_config_check_triggers(const struct fr_config *c, struct fr_diag *d);
 void fr_config_clear_triggers(struct fr_config *c);
+/* Checks the keys of [Fleet] that need each other. Returns 0; or -EINVAL, with a message in D. */
+int fr_config_check_fleet(const struct fr_config *c, struct fr_diag *d);
 
 /* Sets the source of T to the kind that KEY sets. SUBJECT is the value of KEY, or NULL. Returns 0; or
    -EINVAL, with a message in D, if T already has another source. */

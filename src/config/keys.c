@@ -105,6 +105,22 @@ const struct fr_config_key fr_config_keys[] = {
 	{TRIGGER, "MinFill", NULL, &fr_type_duration, OF_TRIGGER(min_fill_ns), .unset = FR_TRIGGER_UNSET},
 	{TRIGGER, "Window", NULL, &fr_type_window, OF_TRIGGER(window_ns), .unset = FR_TRIGGER_UNSET},
 	{TRIGGER, "PostTrigger", NULL, &fr_type_post_trigger, OF_TRIGGER(post_ns), .unset = FR_TRIGGER_UNSET},
+	{"Fleet", "Enabled", "no", &fr_type_boolean, OTHER(fleet.enabled)},
+	{"Fleet", "Servers", "", &fr_type_servers, OTHER(fleet.servers)},
+	{"Fleet", "Credentials", "", &fr_type_path_or_empty, OTHER(fleet.credentials)},
+	{"Fleet", "CACertificate", "", &fr_type_path_or_empty, OTHER(fleet.ca)},
+	{"Fleet", "Certificate", "", &fr_type_path_or_empty, OTHER(fleet.certificate)},
+	{"Fleet", "Key", "", &fr_type_path_or_empty, OTHER(fleet.key)},
+	{"Fleet", "Name", "", &fr_type_machine_name, OTHER(fleet.name)},
+	{"Fleet", "Labels", "", &fr_type_labels, OTHER(fleet.labels)},
+	{"Fleet", "Upload", "", &fr_type_location, OTHER(fleet.upload)},
+	{"Fleet", "UploadEndpoint", "", &fr_type_endpoint, OTHER(fleet.upload_endpoint)},
+	{"Fleet", "UploadRegion", "us-east-1", &fr_type_region, OTHER(fleet.upload_region)},
+	{"Fleet", "UploadCredentials", "", &fr_type_path_or_empty, OTHER(fleet.upload_credentials)},
+	{"Fleet", "UploadLimit", "10M", &fr_type_size, OTHER(fleet.upload_limit)},
+	{"Fleet", "UploadQueue", "2G", &fr_type_size, OTHER(fleet.hold_max)},
+	{"Fleet", "Incident", "1min", &fr_type_interval, OTHER(fleet.incident_ns)},
+	{"Fleet", "MetricsListen", "", &fr_type_address, OTHER(fleet.metrics_listen)},
 	{.name = NULL},
 };
 
@@ -123,7 +139,7 @@ static const char *key_name(const void *ctx, size_t i)
 
 static const char *section_name(const void *ctx, size_t i)
 {
-	static const char *const names[] = {"Recorder", "Dump", "Triggers", "Ring"};
+	static const char *const names[] = {"Recorder", "Dump", "Triggers", "Ring", "Fleet"};
 
 	return names[i];
 }
@@ -131,11 +147,12 @@ static const char *section_name(const void *ctx, size_t i)
 static int fail_unknown_section(const char *section, struct fr_diag *d)
 {
 	const char *rest = section + strcspn(section, " "), *near;
-	char word[32],
-		hint[128] = "the sections are [Recorder], [Ring NAME], [Dump], [Triggers] and [Trigger NAME]";
+	char word[32], hint[128] =
+			       "the sections are [Recorder], [Ring NAME], [Dump], [Triggers], [Trigger NAME] "
+			       "and [Fleet]";
 
 	snprintf(word, sizeof(word), "%.*s", (int)(rest - section), section);
-	near = fr_nearest_name(word, section_name, NULL, 4);
+	near = fr_nearest_name(word, section_name, NULL, 5);
 	if (near && !strcmp(near, "Ring"))
 		snprintf(hint, sizeof(hint), "did you mean [Ring%s]?", *rest ? rest : " NAME");
 	else if (near && *rest && !strcmp(near, "Triggers"))

@@ -46,7 +46,7 @@ bool fr_string_is_same(const char *a, const char *b)
 	return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-static int refuse(const struct fr_assignment *a)
+int fr_value_refuse(const struct fr_assignment *a)
 {
 	return fr_fail(a->d, -EINVAL, a->key->type->hint, "%s= is not %s: '%s'", a->key->name,
 		a->key->type->noun, a->value);
@@ -86,11 +86,11 @@ static int store(const struct fr_assignment *a)
 	if (!a->value && key->source)
 		return fr_config_release_source(a->object, key);
 	if (a->value && type->parse && parse_number(type, a->value, &number) < 0)
-		return refuse(a);
+		return fr_value_refuse(a);
 	if (type->is_string && a->value && type->word && !strcmp(a->value, type->word))
 		return fr_string_replace(member_of(a), "");
 	if (a->value && type->is_valid && !type->is_valid(a->value))
-		return refuse(a);
+		return fr_value_refuse(a);
 	if (key->source)
 		r = fr_config_claim_source(a->object, key, a->value, a->d);
 	if (r < 0)
@@ -415,7 +415,7 @@ static int set_rate(const struct fr_assignment *a)
 	if (fr_boolean_parse(a->value) != 0 &&
 		(!slash || fr_u64_parse(number, &burst) < 0 || burst < 1 || burst > RATE_BURST_MAX ||
 			fr_duration_parse(slash + 1, &interval_ns) < 0 || interval_ns == 0))
-		return refuse(a);
+		return fr_value_refuse(a);
 	triggers->rate_burst = (unsigned)burst;
 	triggers->rate_interval_ns = interval_ns;
 	return 0;
@@ -428,7 +428,7 @@ static int set_application(const struct fr_assignment *a)
 	uint64_t yes = 0;
 
 	if (a->value && parse_boolean(a->value, &yes) < 0)
-		return refuse(a);
+		return fr_value_refuse(a);
 	return yes ? fr_config_claim_source(a->object, a->key, NULL, a->d)
 		   : fr_config_release_source(a->object, a->key);
 }
@@ -446,7 +446,7 @@ static int add_global(const struct fr_assignment *a)
 		return 0;
 	}
 	if (*a->value == '=' || !strchr(a->value, '='))
-		return refuse(a);
+		return fr_value_refuse(a);
 	if (argz_count(t->set, t->set_len) == GLOBALS_MAX)
 		return fr_fail(a->d, -EINVAL, "remove some of the lines",
 			"there are more than %d lines of %s=", GLOBALS_MAX, a->key->name);
@@ -467,7 +467,7 @@ static int add_action(const struct fr_assignment *a)
 		return 0;
 	}
 	if (fr_trigger_action_parse(a->value, &unused) < 0)
-		return refuse(a);
+		return fr_value_refuse(a);
 	if (argz_count(t->actions, t->actions_len) == ACTIONS_MAX)
 		return fr_fail(a->d, -EINVAL, "remove some of the lines",
 			"there are more than %d lines of %s=", ACTIONS_MAX, a->key->name);

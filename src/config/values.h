@@ -27,6 +27,11 @@ extern const struct fr_value_type fr_type_actions, fr_type_address, fr_type_appl
 	fr_type_probe, fr_type_queue_depth, fr_type_rate, fr_type_ring_call_graph, fr_type_ring_events,
 	fr_type_ring_size, fr_type_sideband_ring, fr_type_size, fr_type_string, fr_type_unwind_memory,
 	fr_type_usdt, fr_type_window;
+/* Of [Fleet]: fleet.c */
+extern const struct fr_value_type fr_type_endpoint, fr_type_labels, fr_type_location, fr_type_machine_name,
+	fr_type_path_or_empty, fr_type_region, fr_type_servers;
 
 /* Checks the value and stores it. Returns 0; -ENOMEM; or -EINVAL, with a message in D. */
 int fr_value_assign(const struct fr_assignment *a);
+/* Returns -EINVAL, with the message "KEY= is not NOUN" in D. */
+int fr_value_refuse(const struct fr_assignment *a);

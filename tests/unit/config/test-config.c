@@ -125,6 +125,23 @@ static const struct value values[] = {
 	{"Triggers", "RateLimit", "no", RECORDER(triggers.rate_interval_ns), 0, NULL},
 	{"Triggers", "SwitchLimit", "20s", RECORDER(switch_limit_ns), 20 * SECOND, NULL},
 	{"Triggers", "Socket", "/tmp/t", RECORDER(triggers.socket), 0, "/tmp/t"},
+	{"Fleet", "Enabled", "yes", RECORDER(fleet.enabled), true, NULL},
+	{"Fleet", "Servers", "nats://a:4222, tls://[::1]:1", RECORDER(fleet.servers), 0,
+		"nats://a:4222,tls://[::1]:1"},
+	{"Fleet", "Credentials", "/c", RECORDER(fleet.credentials), 0, "/c"},
+	{"Fleet", "CACertificate", "/ca", RECORDER(fleet.ca), 0, "/ca"},
+	{"Fleet", "Certificate", "/x.pem", RECORDER(fleet.certificate), 0, "/x.pem"},
+	{"Fleet", "Key", "/x.key", RECORDER(fleet.key), 0, "/x.key"},
+	{"Fleet", "Name", "web-1.example", RECORDER(fleet.name), 0, "web-1.example"},
+	{"Fleet", "Labels", " role=db , zone=a", RECORDER(fleet.labels), 0, "role=db,zone=a"},
+	{"Fleet", "Upload", "s3://bucket/a/b", RECORDER(fleet.upload), 0, "s3://bucket/a/b"},
+	{"Fleet", "UploadEndpoint", "https://s:9000", RECORDER(fleet.upload_endpoint), 0, "https://s:9000"},
+	{"Fleet", "UploadRegion", "eu-1", RECORDER(fleet.upload_region), 0, "eu-1"},
+	{"Fleet", "UploadCredentials", "/u", RECORDER(fleet.upload_credentials), 0, "/u"},
+	{"Fleet", "UploadLimit", "1M", RECORDER(fleet.upload_limit), MIB, NULL},
+	{"Fleet", "UploadQueue", "0", RECORDER(fleet.hold_max), 0, NULL},
+	{"Fleet", "Incident", "20s", RECORDER(fleet.incident_ns), 20 * SECOND, NULL},
+	{"Fleet", "MetricsListen", "127.0.0.1:9753", RECORDER(fleet.metrics_listen), 0, "127.0.0.1:9753"},
 	{"Trigger t", "Threshold", "20ms", TRIGGER(threshold), 0, "20ms"},
 	{"Trigger t", "Interval", "2s", TRIGGER(interval_ns), 2 * SECOND, NULL},
 	{"Trigger t", "Filter", "prev_pid != 0", TRIGGER(filter), 0, "prev_pid != 0"},
@@ -418,6 +435,23 @@ static const struct {
 	{"Trigger a", "Pid", "a process id", "ps", {"0", "-1", "2147483648"}},
 	{"Trigger a", "Set", "an assignment", "limit=5", {"x", "=1"}},
 	{"Triggers", "SwitchLimit", "a duration", "30s", {"soon", "-1"}},
+	{"Fleet", "Enabled", "yes or no", "yes or no", {"maybe"}},
+	{"Fleet", "Servers", "a list of servers", "nats://",
+		{"a", "http://a", "nats://", "nats://:1", "nats://a:0", "nats://a:65536", "nats://a:x",
+			"nats://u:p@a:1", "nats://a:1/x", "tls://[::1", "tls://[]:1", "nats://a,b", ","}},
+	{"Fleet", "Credentials", "an absolute path", "begins with /", {"c", "no"}},
+	{"Fleet", "Name", "the name of a machine", "64", {"a b", "a/b", "\xc3\xa4"}},
+	{"Fleet", "Labels", "a list of labels", "role=db",
+		{"a", "a=", "=b", "a=b=c", "a=b c", "a=b,,c", "a=*", "name=x", ","}},
+	{"Fleet", "Upload", "a place in an object store", "s3://BUCKET",
+		{"b", "s3://", "s3://ab/x", "s3://Bucket/x", "s3://bucket//x", "s3://bucket/x y",
+			"http://bucket/x"}},
+	{"Fleet", "UploadEndpoint", "the address of an object store", "https://",
+		{"a:9000", "ftp://a", "https://", "https://a/b", "https://a:b"}},
+	{"Fleet", "UploadRegion", "a region of an object store", "us-east-1", {"a b", "a/b"}},
+	{"Fleet", "UploadLimit", "a size", "64M", {"fast"}},
+	{"Fleet", "Incident", "a duration longer than 0", "30s", {"0"}},
+	{"Fleet", "MetricsListen", "an address with a port", "[::1]:9752", {"9753"}},
 	{"Trigger a", "Action", "an action", "raise NAME", {"x", "raise", "enable a for", "disable a to 9"}},
 };
 
@@ -480,6 +514,15 @@ TEST(a_mistake_is_reported_with_its_line_and_a_hint)
 			""},
 		{"[Trigger oom-kill]\nSyscall=read\n",
 			"x.conf:1: Syscall= has no effect on the probe oom-kill", ""},
+		{"[Fleet]\nEnabled=yes\n", "Enabled=yes of [Fleet] needs Servers=", "Enabled=no"},
+		{"[Fleet]\nKey=/k\n", "Key= of [Fleet] needs Certificate=", "both"},
+		{"[Fleet]\nCertificate=/k\n", "Certificate= of [Fleet] needs Key=", "both"},
+		{"[Fleet]\nUpload=s3://abc\n", "Upload= of [Fleet] needs UploadEndpoint=", "https://"},
+		{"[Fleet]\nLabels=a=b\nLabels=c=d,a=e\n", "x.conf:3: Labels= has a label twice: 'c=d,a=e'",
+			"one value"},
+		{"[Fleet]\nMetricsListen=192.0.2.1:80\n", "MetricsListen=192.0.2.1:80 can be reached",
+			"MetricsPublic=yes"},
+		{"[Flet]\n", "x.conf:1: unknown section [Flet]", "[Fleet]"},
 		{"[Trigger a]\nEvery=1h\nPid=5\n", "x.conf:1: Pid= has no effect", ""},
 		{"[Trigger a]\nFunction=/a:b\nInterval=5s\n", "x.conf:1: Interval= has no effect", ""},
 	};
@@ -521,6 +564,33 @@ TEST(only_loopback_addresses_are_valid_without_metrics_public)
 		assert_int_equal(fr_config_set(&c, "Recorder", "MetricsPublic", "yes", "x", NULL), 0);
 		assert_int_equal(fr_config_check(&c, NULL), 0);
 	}
+}
+
+TEST(lists_of_the_fleet_add_up_to_some_kilobytes)
+{
+	_cleanup_(fr_config_deinit) struct fr_config c = {0};
+	struct fr_diag d = {0};
+	char text[180] = "nats://", line[16];
+	int r = 0;
+
+	memset(text + strlen(text), 'h', 150);
+	fr_config_init(&c);
+	for (int i = 0; i < 50; i++)
+		assert_int_equal(fr_config_set(&c, "Fleet", "Servers", text, "x", NULL), 0);
+	assert_int_equal(strlen(c.fleet.servers), 50 * strlen(text) + 49);
+	for (int i = 0; i < 10 && r == 0; i++)
+		r = fr_config_set(&c, "Fleet", "Servers", text, "x", &d);
+	assert_int_equal(r, -EINVAL);
+	assert_string_equal(d.what, "x: Servers= has more than 8192 bytes");
+	d = (struct fr_diag){0};
+	for (int i = 0; i < 32; i++) {
+		snprintf(line, sizeof(line), "l%d=v", i);
+		assert_int_equal(fr_config_set(&c, "Fleet", "Labels", line, "x", NULL), 0);
+	}
+	assert_int_equal(fr_config_set(&c, "Fleet", "Labels", "one=more", "x", &d), -EINVAL);
+	assert_string_equal(d.what, "x: Labels= has more than 32 labels");
+	assert_int_equal(fr_config_set(&c, "Fleet", "Labels", "", "x", NULL), 0);
+	assert_string_equal(c.fleet.labels, "");
 }
 
 TEST(limits_are_inclusive)
