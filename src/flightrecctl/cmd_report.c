@@ -4,8 +4,6 @@
 #include "base/cleanup.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <signal.h>
 #include <string.h>
 
 #define PROGRAM "flightrec-report"
@@ -13,27 +11,6 @@
 
 static const char *format, *incident;
 static bool flame, html;
-
-/* Replaces this process by flightrec-report, which is beside this program, or else in $PATH. Returns only on
-   failure: a negative errno, with a message in D. */
-static int exec_program(char *const argv[], struct fr_diag *d)
-{
-	char path[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - sizeof(PROGRAM) - 1);
-	int r;
-
-	signal(SIGPIPE, SIG_DFL);
-	if (ctl.no_pager)
-		setenv("FLIGHTREC_PAGER", "cat", 1);
-	path[FR_MAX(n, (ssize_t)0)] = '\0';
-	if (strrchr(path, '/')) {
-		strcpy(strrchr(path, '/') + 1, PROGRAM);
-		execv(path, argv);
-	}
-	execvp(PROGRAM, argv);
-	r = -errno;
-	return fr_fail_errno(d, r, "it belongs to the package of flightrecctl", "cannot start " PROGRAM);
-}
 
 static int run(const char *verb)
 {
@@ -70,7 +47,8 @@ static int run(const char *verb)
 		argv[n++] = "--html";
 	memcpy(argv + n, more, n_more * sizeof(char *));
 	argv[n + n_more] = path;
-	return ctl_fail(&diag, exec_program((char *const *)argv, &diag));
+	return ctl_fail(&diag,
+		ctl_exec(PROGRAM, (char *const *)argv, "it belongs to the package of flightrecctl", &diag));
 }
 
 static int run_explain(void)

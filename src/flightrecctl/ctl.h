@@ -60,7 +60,7 @@ struct ctl_option {
 	uint64_t least, most; /* bounds of a number; `most` 0: the upper bound of the kind */
 };
 
-enum ctl_group { CTL_DUMPS, CTL_TRIGGERS, CTL_RECORDER };
+enum ctl_group { CTL_DUMPS, CTL_TRIGGERS, CTL_RECORDER, CTL_FLEET };
 
 struct ctl_verb {
 	enum ctl_group group; /* where --help shows the verb */
@@ -69,6 +69,7 @@ struct ctl_verb {
 	const struct ctl_option *options; /* ended by an option without a name; NULL: none */
 	bool pages;			  /* on a terminal, a pager shows the output of the verb */
 	bool passes;			  /* the verb passes the words after "--" to perf */
+	bool takes_all; /* if the verb is the first word, all other words are its arguments, also options */
 	int (*run)(void);
 };
 
@@ -135,6 +136,12 @@ int ctl_warn_not_armed(const cJSON *not_armed);
 /* Prints a line for each dump that waits. DUMPS is the member "dumps" of the status. */
 void ctl_print_waiting(const cJSON *dumps);
 int ctl_reload(void);
+
+/* --- program.c --- */
+
+/* Replaces this process by PROGRAM, which is beside flightrecctl, or else in $PATH. Returns only on failure:
+   a negative errno, with a message in D, which has HINT. */
+int ctl_exec(const char *program, char *const argv[], const char *hint, struct fr_diag *d);
 
 /* --- output.c --- */
 

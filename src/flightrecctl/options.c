@@ -18,8 +18,10 @@ struct ctl ctl;
 extern const struct ctl_verb *__start_ctl_verbs[], *__stop_ctl_verbs[];
 /* NOLINTEND(bugprone-reserved-identifier) */
 
-static const char *const group_headings[] = {
-	[CTL_DUMPS] = "Dumps:", [CTL_TRIGGERS] = "Triggers:", [CTL_RECORDER] = "The recorder:"};
+static const char *const group_headings[] = {[CTL_DUMPS] = "Dumps:",
+	[CTL_TRIGGERS] = "Triggers:",
+	[CTL_RECORDER] = "The recorder:",
+	[CTL_FLEET] = "The fleet:"};
 
 static const struct ctl_option common_options[] = {
 	{"verbose", 'v', NULL, "show each CPU, and values that are zero", CTL_FLAG, &ctl.verbose, 0, 0},
@@ -287,15 +289,29 @@ static int check_arguments(const struct ctl_verb *verb, struct fr_diag *d)
 		d, -EINVAL, hint, "%s: unexpected argument '%s'", verb->name, ctl.args[verb->most_args]);
 }
 
+/* Returns the verb that is the first word and takes all other words as its arguments, or NULL. */
+static const struct ctl_verb *find_verb_of_all(int argc, char *argv[])
+{
+	const struct ctl_verb *verb = argc > 1 ? find_verb(argv[1]) : NULL;
+
+	return verb && verb->takes_all ? verb : NULL;
+}
+
 int ctl_parse(int argc, char *argv[], const struct ctl_verb **ret_verb, struct fr_diag *d)
 {
 	const struct fr_command_line *line = ctl_command_line();
 	const size_t passed = count_words_after_dashes(argc, argv);
-	const struct ctl_verb *verb;
+	const struct ctl_verb *verb = find_verb_of_all(argc, argv);
 	uint64_t given = 0;
 	int option, r = 0;
 
 	reset_options();
+	if (verb) {
+		ctl.args = argv + 2;
+		ctl.n_args = (size_t)argc - 2;
+		*ret_verb = verb;
+		return 0;
+	}
 	fr_command_line_begin();
 	while (r == 0 && (option = fr_command_line_next(line, argc, argv, d)) > 0) {
 		const ptrdiff_t i = fr_command_line_find(line, option) - line->options;

@@ -2,6 +2,7 @@
 """flightrecctl: its texts for people, its copies of dumps, and dumps without compression."""
 import json
 import os
+import shutil
 import signal
 import struct
 import subprocess
@@ -63,7 +64,7 @@ def test_json_needs_no_value(dumps, option, lines):
 
 
 @pytest.mark.parametrize("program_name, groups", [
-    ("flightrecctl", ["Dumps:", "Triggers:", "The recorder:", "Options of dump:", "Options:", "Examples:"]),
+    ("flightrecctl", ["Dumps:", "Triggers:", "The recorder:", "The fleet:", "Options of dump:", "Options:", "Examples:"]),
     ("flightrecd", ["Events:", "Tasks and CPUs:", "Dumps:", "Examples:"]),
     ("flightrec-merge", ["Options:", "Examples:"]),
 ])
@@ -92,6 +93,20 @@ def test_bash_completes_verbs_and_options(words, expected):
     path = f"{Path(program('flightrecctl')).parent}:{os.environ['PATH']}"
     out = run("bash", "-c", script, "bash", *words, env=environment(PATH=path)).out
     assert set(out.split()) == expected
+
+
+def test_fleet_passes_all_words(tmp_path):
+    """All words after `fleet`, also options, are those of flightrec-fleet. Without this program, the message names its package."""
+    copy = tmp_path / "flightrecctl"  # flightrec-fleet is not beside the copy
+    shutil.copy(program("flightrecctl"), copy)
+    env = environment(PATH=str(tmp_path))
+    missing = run(copy, "fleet", "dump", "--last=30s", env=env)
+    assert missing.code == 1 and "apt install flightrec-agent" in missing.err, missing
+    fleet = tmp_path / "flightrec-fleet"
+    fleet.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\nexit 7\n')
+    fleet.chmod(0o755)
+    assert run(copy, "fleet", "dump", "--match", "role=db", "--help", env=env) == (7, "dump\n--match\nrole=db\n--help\n", "")
+    assert run(copy, "fleet", env=env) == (7, "\n", "")
 
 
 @pytest.fixture
