@@ -5,6 +5,7 @@
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME flightrec)
 set(CPACK_PACKAGE_CONTACT "flightrec developers <flightrec@localhost>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "") # each package has its own
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_COMPONENTS_ALL recorder agent)
 set(CPACK_STRIP_FILES ON)

@@ -27,7 +27,7 @@ def pytest_configure(config):
 
 @pytest.fixture(scope="session")
 def debs(tmp_path_factory):
-    """The paths of two packages: the package, and the same package with a higher version."""
+    """The paths of two packages: flightrec, and the same package with a higher version. Beside each is flightrec-agent."""
     reason = vm.missing()
     if reason:
         pytest.skip(reason)
@@ -39,7 +39,7 @@ def debs(tmp_path_factory):
     for name, options in (("first", []), ("upgrade", ["-D", f"CPACK_PACKAGE_VERSION={UPGRADE}"])):
         done = subprocess.run(["cpack", "-G", "DEB", "-B", out / name, *options], cwd=build, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
-        made.append(next((out / name).glob("*.deb")))
+        made.append(next((out / name).glob("flightrec_*.deb")))
     return made
 
 
