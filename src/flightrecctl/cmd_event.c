@@ -12,30 +12,30 @@
 static uint64_t for_ns;
 static const char *why;
 
-static void add_row(struct ctl_table *t, const cJSON *event)
+static void add_row(struct fr_table *t, const cJSON *event)
 {
 	const cJSON *switched = ctl_get(event, "switched");
 	const char *reason = ctl_string(switched, "why");
 	const double rate = ctl_number(switched, "rate");
 
-	ctl_table_texts(
+	fr_table_texts(
 		t, ctl_string(event, "name"), cJSON_IsFalse(ctl_get(event, "enabled")) ? "off" : "on", NULL);
 	if (!switched) {
-		ctl_table_texts(t, "-", "-", "-", "-", NULL);
+		fr_table_texts(t, "-", "-", "-", "-", NULL);
 		return;
 	}
 	if (rate > 0)
-		ctl_table_cell(t, "%.0f", rate);
+		fr_table_cell(t, "%.0f", rate);
 	else
-		ctl_table_cell(t, "-");
-	ctl_table_cell(t, "%s", ctl_ns(switched, "age_ns"));
-	ctl_table_cell(t, "%s", ctl_is_countable(switched, "left_ns") ? ctl_ns(switched, "left_ns") : "-");
-	ctl_table_cell(t, "%s%s%s", ctl_string(switched, "by"), *reason ? ": " : "", reason);
+		fr_table_cell(t, "-");
+	fr_table_cell(t, "%s", ctl_ns(switched, "age_ns"));
+	fr_table_cell(t, "%s", ctl_is_countable(switched, "left_ns") ? ctl_ns(switched, "left_ns") : "-");
+	fr_table_cell(t, "%s%s%s", ctl_string(switched, "by"), *reason ? ": " : "", reason);
 }
 
 static void print_events(const cJSON *events)
 {
-	struct ctl_table *t = ctl_table_new("EVENT|STATE|>RATE|>SINCE|>LEFT|SWITCHED BY");
+	struct fr_table *t = fr_table_new("EVENT|STATE|>RATE|>SINCE|>LEFT|SWITCHED BY");
 	const cJSON *event;
 
 	cJSON_ArrayForEach (event, events)

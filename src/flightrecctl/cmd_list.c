@@ -6,16 +6,16 @@
 #include <stdio.h>
 #include <string.h>
 
-static void add_row(struct ctl_table *t, const cJSON *dump)
+static void add_row(struct fr_table *t, const cJSON *dump)
 {
 	_cleanup_free_ char *cause = ctl_dump_cause(dump);
 
-	ctl_table_texts(t, ctl_dump_time(dump), ctl_size(dump, "bytes"), NULL);
+	fr_table_texts(t, ctl_dump_time(dump), ctl_size(dump, "bytes"), NULL);
 	if (cJSON_IsNumber(ctl_get(dump, "samples")))
-		ctl_table_cell(t, "%.0f", ctl_number(dump, "samples"));
+		fr_table_cell(t, "%.0f", ctl_number(dump, "samples"));
 	else
-		ctl_table_cell(t, "-");
-	ctl_table_texts(t, ctl_dump_window(dump), cause, basename(ctl_string(dump, "path")), NULL);
+		fr_table_cell(t, "-");
+	fr_table_texts(t, ctl_dump_window(dump), cause, basename(ctl_string(dump, "path")), NULL);
 }
 
 static void print_summary(const char *directory, int dumps, int merged, uint64_t bytes)
@@ -30,8 +30,8 @@ static void print_summary(const char *directory, int dumps, int merged, uint64_t
 
 static void print_list(const char *directory, const cJSON *dumps)
 {
-	struct ctl_table *t = ctl_table_new(ctl.utc ? "TIME (UTC)|>SIZE|>SAMPLES|>WINDOW|CAUSE|FILE"
-						    : "TIME|>SIZE|>SAMPLES|>WINDOW|CAUSE|FILE");
+	struct fr_table *t = fr_table_new(ctl.utc ? "TIME (UTC)|>SIZE|>SAMPLES|>WINDOW|CAUSE|FILE"
+						  : "TIME|>SIZE|>SAMPLES|>WINDOW|CAUSE|FILE");
 	const cJSON *dump;
 	uint64_t bytes = 0;
 	int merged = 0;

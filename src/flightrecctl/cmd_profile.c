@@ -85,7 +85,7 @@ static bool is_set(const char *name)
 
 static int list_profiles(const struct profiles *p)
 {
-	struct ctl_table *t = ctl.json == FR_JSON_OFF ? ctl_table_new("PROFILE|SET|WHAT IT RECORDS") : NULL;
+	struct fr_table *t = ctl.json == FR_JSON_OFF ? fr_table_new("PROFILE|SET|WHAT IT RECORDS") : NULL;
 	cJSON *o = cJSON_CreateObject(), *array = cJSON_AddArrayToObject(o, "profiles");
 	char description[256];
 
@@ -99,7 +99,7 @@ static int list_profiles(const struct profiles *p)
 		cJSON_AddBoolToObject(one, "set", is_set(name));
 		cJSON_AddItemToArray(array, one);
 		if (t)
-			ctl_table_texts(t, name, is_set(name) ? "*" : "", description, NULL);
+			fr_table_texts(t, name, is_set(name) ? "*" : "", description, NULL);
 	}
 	if (t)
 		ctl_table_print(t, !ctl.no_legend);

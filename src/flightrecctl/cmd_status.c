@@ -257,22 +257,22 @@ static void print_notices(const cJSON *s)
 			ctl_field("Notice", "%s", notice->valuestring);
 }
 
-static void add_event_row(struct ctl_table *t, const char *name, const char *cpu, const cJSON *o)
+static void add_event_row(struct fr_table *t, const char *name, const char *cpu, const cJSON *o)
 {
 	const double samples = ctl_number(o, "samples"),
 		     /* The pauses are no records. print_losses() has them. */
 		lost = sum_members(ctl_get(o, "lost")) - ctl_number(o, "lost.aux-paused");
 
-	ctl_table_texts(t, name, cpu, NULL);
-	ctl_table_cell(t, "%.0f", samples);
-	ctl_table_cell(t, "%.1f", ctl_number(o, "rate_per_s"));
-	ctl_table_cell(t, "%.0f", lost);
-	ctl_table_cell(t, "%.3f%%", samples + lost > 0 ? 100 * lost / (samples + lost) : 0);
+	fr_table_texts(t, name, cpu, NULL);
+	fr_table_cell(t, "%.0f", samples);
+	fr_table_cell(t, "%.1f", ctl_number(o, "rate_per_s"));
+	fr_table_cell(t, "%.0f", lost);
+	fr_table_cell(t, "%.3f%%", samples + lost > 0 ? 100 * lost / (samples + lost) : 0);
 }
 
 static void print_events(const cJSON *s)
 {
-	struct ctl_table *t = ctl_table_new("EVENT|>CPU|>SAMPLES|>RATE/S|>LOST|>LOST%");
+	struct fr_table *t = fr_table_new("EVENT|>CPU|>SAMPLES|>RATE/S|>LOST|>LOST%");
 	const cJSON *event, *cpu;
 
 	cJSON_ArrayForEach (event, ctl_get(s, "events")) {
@@ -286,7 +286,7 @@ static void print_events(const cJSON *s)
 			add_event_row(t, "", number, cpu);
 		}
 	}
-	if (ctl_table_rows(t) > 0 && !ctl.no_legend)
+	if (fr_table_rows(t) > 0 && !ctl.no_legend)
 		putchar('\n');
 	ctl_table_print(t, !ctl.no_legend);
 }

@@ -12,7 +12,7 @@ static const char *or_dash(const char *s)
 	return *s ? s : "-";
 }
 
-static void add_row(struct ctl_table *t, const cJSON *trigger)
+static void add_row(struct fr_table *t, const cJSON *trigger)
 {
 	const char *unit = ctl_string(trigger, "unit");
 	_cleanup_free_ char *suppressed = ctl_describe_suppressed(ctl_get(trigger, "suppressed")),
@@ -22,21 +22,21 @@ static void add_row(struct ctl_table *t, const cJSON *trigger)
 	const bool has_window = ctl_number(trigger, "window_ns") > 0,
 		   has_post = ctl_number(trigger, "post_ns") > 0;
 
-	ctl_table_texts(t, ctl_string(trigger, "name"), ctl_string(trigger, "source"), NULL);
+	fr_table_texts(t, ctl_string(trigger, "name"), ctl_string(trigger, "source"), NULL);
 	if (ctl.verbose)
-		ctl_table_texts(t, or_dash(ctl_string(trigger, "subject")), NULL);
-	ctl_table_texts(t, ctl_string(trigger, "state"), measures ? last : "-", threshold, NULL);
+		fr_table_texts(t, or_dash(ctl_string(trigger, "subject")), NULL);
+	fr_table_texts(t, ctl_string(trigger, "state"), measures ? last : "-", threshold, NULL);
 	/* The window: "30s"; with a post-trigger time: "30s+5s"; for the whole ring: "all". */
-	ctl_table_cell(t, "%s%s%s", has_window ? ctl_ns(trigger, "window_ns") : "all", has_post ? "+" : "",
+	fr_table_cell(t, "%s%s%s", has_window ? ctl_ns(trigger, "window_ns") : "all", has_post ? "+" : "",
 		has_post ? ctl_ns(trigger, "post_ns") : "");
-	ctl_table_cell(t, "%.0f", ctl_number(trigger, "fired"));
-	ctl_table_cell(t, "%.0f", ctl_number(trigger, "joined"));
-	ctl_table_cell(t, "%s", suppressed);
+	fr_table_cell(t, "%.0f", ctl_number(trigger, "fired"));
+	fr_table_cell(t, "%.0f", ctl_number(trigger, "joined"));
+	fr_table_cell(t, "%s", suppressed);
 	if (ctl.verbose) {
-		ctl_table_cell(t, "%.0f", ctl_number(trigger, "cooled"));
-		ctl_table_cell(t, "%.0f", ctl_number(trigger, "lost"));
+		fr_table_cell(t, "%.0f", ctl_number(trigger, "cooled"));
+		fr_table_cell(t, "%.0f", ctl_number(trigger, "lost"));
 	}
-	ctl_table_texts(t,
+	fr_table_texts(t,
 		ctl_is_countable(trigger, "last_fired_age_ns") ? ctl_ns(trigger, "last_fired_age_ns") : "-",
 		or_dash(basename(ctl_string(trigger, "last_file"))), NULL);
 }
@@ -92,7 +92,7 @@ static void print_tokens(const cJSON *reply)
 static void print_triggers(const cJSON *reply)
 {
 	const cJSON *trigger, *triggers = ctl_get(reply, "triggers");
-	struct ctl_table *t = ctl_table_new(
+	struct fr_table *t = fr_table_new(
 		ctl.verbose
 			? "NAME|SOURCE|OF|STATE|>LAST|>THRESHOLD|>WINDOW|>FIRED|>JOINED|SUPPRESSED|>COOLED|>"
 			  "LOST|>AGE|LAST FILE"

@@ -34,33 +34,33 @@ static char *describe_verdict(const cJSON *decision, bool with_file)
 		plain ? "" : ": ", plain ? "" : why, more);
 }
 
-static void add_row(struct ctl_table *t, const cJSON *decision)
+static void add_row(struct fr_table *t, const cJSON *decision)
 {
 	_cleanup_free_ char *cause = ctl_describe_cause(ctl_get(decision, "cause")),
 			    *process = ctl_describe_process(ctl_get(decision, "cause")),
 			    *verdict = describe_verdict(decision, true);
 
-	ctl_table_texts(t, ctl_time(decision, "time"), ctl_string(decision, "trigger"), cause, process,
+	fr_table_texts(t, ctl_time(decision, "time"), ctl_string(decision, "trigger"), cause, process,
 		verdict, NULL);
 	if (*ctl_string(decision, "file"))
-		ctl_table_cell(t, "%s", basename(ctl_string(decision, "file")));
+		fr_table_cell(t, "%s", basename(ctl_string(decision, "file")));
 	else if (ctl_get(decision, "dump_id"))
-		ctl_table_cell(t, "dump %.0f", ctl_number(decision, "dump_id"));
+		fr_table_cell(t, "dump %.0f", ctl_number(decision, "dump_id"));
 	else
-		ctl_table_cell(t, "-");
+		fr_table_cell(t, "-");
 }
 
 static void print_decisions(const cJSON *decisions)
 {
-	struct ctl_table *t = ctl_table_new(ctl.utc ? "TIME (UTC)|TRIGGER|WHAT|WHO|DECISION|FILE"
-						    : "TIME|TRIGGER|WHAT|WHO|DECISION|FILE");
+	struct fr_table *t = fr_table_new(ctl.utc ? "TIME (UTC)|TRIGGER|WHAT|WHO|DECISION|FILE"
+						  : "TIME|TRIGGER|WHAT|WHO|DECISION|FILE");
 	const cJSON *decision;
 
 	cJSON_ArrayForEach (decision, decisions)
 		add_row(t, decision);
-	if (ctl_table_rows(t) == 0 && !ctl.no_legend)
+	if (fr_table_rows(t) == 0 && !ctl.no_legend)
 		puts("No trigger has fired yet.");
-	ctl_table_print(t, !ctl.no_legend && ctl_table_rows(t) > 0);
+	ctl_table_print(t, !ctl.no_legend && fr_table_rows(t) > 0);
 }
 
 static int run_why(void)

@@ -13,6 +13,7 @@
 
 #include "base/command_line.h"
 #include "base/diag.h"
+#include "base/table.h"
 #include "base/units.h"
 #include "control/client.h"
 
@@ -151,6 +152,8 @@ void ctl_pager_close(void);
 enum ctl_colour { CTL_NORMAL, CTL_BOLD, CTL_GREEN, CTL_YELLOW, CTL_RED };
 /* Returns an escape sequence, or "" without colours. */
 const char *ctl_colour(enum ctl_colour c);
+/* Prints a table of base/table.h, and frees it. LEGEND: with the headings. */
+void ctl_table_print(struct fr_table *t, bool legend);
 void ctl_print_json(const cJSON *json);
 /* Prints the line "     LABEL: text". Control characters become '?'. */
 void ctl_field(const char *label, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -207,20 +210,6 @@ int ctl_copy_check(const char *path, struct fr_diag *d);
 /* Copies the file DUMP to PATH, as a whole or not at all. Only the user of this process can read the copy.
    The copy replaces an older file. Returns 0; or a negative errno, with a message in D. */
 int ctl_copy(const char *dump, const char *path, struct fr_diag *d);
-
-/* --- table.c --- */
-
-struct ctl_table;
-/* Creates a table. COLUMNS has the headings, with '|' between them. If a heading begins with '>', its column
-   is aligned to the right. */
-struct ctl_table *ctl_table_new(const char *columns);
-void ctl_table_cell(struct ctl_table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Adds a cell for each text. NULL ends the texts. */
-void ctl_table_texts(struct ctl_table *t, ...) __attribute__((sentinel));
-size_t ctl_table_rows(const struct ctl_table *t);
-/* Prints the table, without blanks at the ends of lines, and frees T. If LEGEND is true, also prints the
-   headings. */
-void ctl_table_print(struct ctl_table *t, bool legend);
 
 /* --- dumps.c: the files in the recorder's directory, read without the recorder --- */
 

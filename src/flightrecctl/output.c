@@ -37,6 +37,15 @@ const char *ctl_colour(enum ctl_colour c)
 	return colours > 0 ? sequences[c] : "";
 }
 
+void ctl_table_print(struct fr_table *t, bool legend)
+{
+	const char *bold = ctl_colour(CTL_BOLD), *normal = ctl_colour(CTL_NORMAL);
+	const int r = fr_table_print(t, legend, bold, normal);
+
+	if (r < 0)
+		exit(ctl_fail(NULL, r));
+}
+
 void ctl_print_json(const cJSON *json)
 {
 	_cleanup_free_ char *text =
