@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import fleet
 import harness
 from manager import ServiceManager
 
@@ -166,6 +167,22 @@ def recorder(state_dir):
             return daemon.start()
 
         yield start
+
+
+@pytest.fixture
+def make_fleet(tmp_path):
+    """make_fleet(…) starts a broker and a store, and sets up the streams. At the end of the test all parts of the fleet are
+    ended, and what they said is printed."""
+    reason = fleet.missing()
+    if reason:
+        pytest.skip(reason)
+    with contextlib.ExitStack() as made:
+        def make(**kwargs):
+            f = fleet.Fleet(tmp_path, **kwargs)
+            made.callback(f.close)
+            return f.start()
+
+        yield make
 
 
 @pytest.fixture

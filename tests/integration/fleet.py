@@ -10,18 +10,14 @@ import hashlib
 import json
 import os
 import re
-import select
 import shutil
 import signal
 import socket
 import threading
-import time
 from pathlib import Path
 
-import pytest
-
 import harness
-from harness import BIN, ROOT, Daemon, end, must, program, run, start, until
+from harness import ROOT, Daemon, end, must, program, run, start, until
 
 CLONE_NEWNET = 0x40000000
 HUB = "10.77.0.1"
@@ -164,10 +160,16 @@ class Store(Server):
     def get(self, key):
         return self.hub.call(lambda: self.client().get_object(Bucket=BUCKET, Key=key)["Body"].read())
 
+    def count_part(self, number):
+        """Returns how often the store has accepted the part NUMBER of an upload. (The end of its URL is in the log.)"""
+        return len(re.findall(rf"partNumber={number}\b\S* 200 ", self.log()))
+
+    def parts(self):
+        return sum(1 for n in range(1, 20) if self.count_part(n))
+
     def uploads(self):
-        """Returns the keys of unfinished uploads."""
-        folder = self.directory / BUCKET
-        return [p for p in folder.rglob("*") if "upload" in p.name.lower()]
+        """Returns the folders of unfinished uploads."""
+        return [p for p in (self.directory / BUCKET).rglob("*") if "upload" in p.name.lower()]
 
 
 class Nats:
@@ -247,7 +249,7 @@ def token(name):
 class Machine:
     """A network namespace with a recorder and an agent. SKEW is the error of its wall clock in seconds."""
 
-    def __init__(self, fleet, index, name, labels, skew, more, recorder, agent_more):
+    def __init__(self, fleet, index, name, labels, skew, more, recorder, agent_more, dump):
         self.fleet, self.index, self.name, self.skew = fleet, index, name, skew
         self.home = fleet.path / f"m{index}"
         self.home.mkdir()
@@ -257,7 +259,7 @@ class Machine:
         self.connect()
         self.env = {"LD_PRELOAD": program("frtest-wallclock.so"), "FRTEST_WALL_SHIFT": str(skew)} if skew else {}
         self.config = self.home / "flightrecd.conf"
-        self.config.write_text(self.text(labels, more, agent_more))
+        self.config.write_text(self.text(labels, more, agent_more, dump))
         # The recorder finds its service manager by an abstract socket, which only its network namespace has. It needs no network.
         prefix = "nsenter", "-t", self.space.process.pid, "-u", "--"
         state = self.home / "state"
@@ -267,10 +269,10 @@ class Machine:
         self.agent_log = self.home / "agent.log"
         self.starts = 0
 
-    def text(self, labels, more, agent_more):
+    def text(self, labels, more, agent_more, dump):
         """The configuration of recorder and agent."""
         name = f"Name={self.name}\n" if self.name != self.space.name else ""
-        return (harness.SIDEBAND_ROOM + f"[Fleet]\nEnabled=yes\nServers={self.fleet.broker.url}\n{name}Labels={labels}\n"
+        return (harness.SIDEBAND_ROOM + dump + f"[Fleet]\nEnabled=yes\nServers={self.fleet.broker.url}\n{name}Labels={labels}\n"
                 + self.fleet.upload_keys() + agent_more + "\n" + harness.triggers_config(self.home / "trigger", more))
 
     def connect(self):
@@ -333,7 +335,7 @@ class Machine:
 class Fleet:
     """The hub with broker, store and operator; and the machines."""
 
-    def __init__(self, path, broker_more="", upload=True):
+    def __init__(self, path, broker_more="", upload=True, store=None):
         self.path = Path(path)
         self.hub = Namespace("operator")
         self.hub.must("ip", "link", "add", "br0", "type", "bridge")
@@ -344,7 +346,7 @@ class Fleet:
         self.keys.chmod(0o600)
         self.upload = upload
         self.broker = Broker(self.hub, self.path / "broker", broker_more)
-        self.store = Store(self.hub, self.path / "store")
+        self.store = Store(self.hub, store or self.path / "store")
         self.machines = []
         self.loads = []
         self.clients = []
@@ -377,8 +379,9 @@ class Fleet:
 
     # --- machines
 
-    def machine(self, name, labels="role=web", skew=0, more="", recorder=(), agent_more=""):
-        m = Machine(self, len(self.machines), name, labels, skew, more, recorder, agent_more)
+    def machine(self, name, labels="role=web", skew=0, more="", recorder=(), agent_more="", dump=""):
+        """MORE is added to [Triggers], AGENT_MORE to [Fleet]; DUMP is a section [Dump]; RECORDER are options of flightrecd."""
+        m = Machine(self, len(self.machines), name, labels, skew, more, recorder, agent_more, dump)
         self.machines.append(m)
         return m
 
@@ -407,6 +410,14 @@ class Fleet:
         try:
             subjects = client.subjects("FLIGHTREC_PRESENCE")
             return [m for s in subjects if (m := client.last("FLIGHTREC_PRESENCE", s))]
+        finally:
+            client.close()
+
+    def commands(self):
+        """Returns the ids of all commands, the oldest first."""
+        client = Nats(self.hub)
+        try:
+            return [s.rsplit(".", 1)[1] for s in client.subjects("FLIGHTREC_COMMANDS")]
         finally:
             client.close()
 
@@ -469,7 +480,7 @@ class Fleet:
 
     def must(self, verb, *args, code=0):
         r = self.ctl(verb, *args)
-        assert r.code == code, f"flightrecctl fleet {verb}: exit code {r.code}\n{r.err}\n{r.out}"
+        assert code in (None, r.code), f"flightrecctl fleet {verb}: exit code {r.code}\n{r.err}\n{r.out}"
         return r
 
     def ask(self, verb, *args, code=0):
@@ -488,17 +499,3 @@ class Fleet:
             server.kill()
             print(f"--- {server.name}:\n{server.log()[-5000:]}")
         self.hub.close()
-
-
-@pytest.fixture
-def make_fleet(tmp_path):
-    """make_fleet(…) starts broker and store, and sets up the streams."""
-    reason = missing()
-    if reason:
-        pytest.skip(reason)
-    with contextlib.ExitStack() as stack:
-        def make(**kwargs):
-            fleet = Fleet(tmp_path, **kwargs)
-            stack.callback(fleet.close)
-            return fleet.start()
-        yield make
