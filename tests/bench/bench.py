@@ -18,6 +18,7 @@ from pathlib import Path
 
 import measure  # imported first, because it adds the folder of harness.py to sys.path
 import disk
+import fleets
 import opening
 import reports
 import rings
@@ -122,7 +123,7 @@ TARGETS = [  # what is measured, limit, whether the limit is an upper limit, fun
 
 def verdicts(result):
     out = []
-    more = tracepoints.TARGETS + triggers.TARGETS + stacks.TARGETS + switches.TARGETS + rings.TARGETS + opening.TARGETS + reports.TARGETS + (disk.TARGETS if "disk" in result else [])
+    more = tracepoints.TARGETS + triggers.TARGETS + stacks.TARGETS + switches.TARGETS + rings.TARGETS + opening.TARGETS + reports.TARGETS + fleets.TARGETS + (disk.TARGETS if "disk" in result else [])
     for what, limit, upper, get in TARGETS + more:
         value = get(result)
         good = value is not None and (value <= limit if upper else value >= limit)
@@ -154,6 +155,7 @@ def report(result):
     rings.report(result["rings"])
     opening.report(result["opening"])
     reports.report(result["reports"])
+    fleets.report(result["fleet"])
     print()
     stacks.report(result)
     print()
@@ -163,6 +165,20 @@ def report(result):
     for v in result["targets"]:
         value = "–" if v["value"] is None else f"{v['value']:,.3f}"
         print(f"{'reached' if v['reached'] else 'MISSED ':8} {v['what']}: {value} ({'at most' if v['upper'] else 'at least'} {v['limit']})")
+
+
+def only_fleet(work, args):
+    """Measures only the fleet."""
+    try:
+        result = {"machine": measure.machine(), "fleet": fleets.bench(work, args)}
+    finally:
+        measure.end_all()
+        shutil.rmtree(work, ignore_errors=True)
+    if args.json:
+        args.json.parent.mkdir(parents=True, exist_ok=True)
+        args.json.write_text(json.dumps(result, indent=2) + "\n")
+    fleets.report(result["fleet"])
+    return 0 if all(get(result) <= limit for _, limit, _, get in fleets.TARGETS) else 1
 
 
 def main():
@@ -175,6 +191,7 @@ def main():
     p.add_argument("--idle", type=float, help="seconds of idling")
     p.add_argument("--storm", type=int, help="so many short processes a turn")
     p.add_argument("--ring-mib", type=int, default=64, help="in all; a power of two")
+    p.add_argument("--only-fleet", action="store_true", help="measure only the fleet")
     args = p.parse_args()
     args.turns = args.turns or (1 if args.quick else 3)
     args.seconds = args.seconds or (1 if args.quick else 3)
@@ -184,6 +201,8 @@ def main():
     measure.setup(args)
 
     work = Path(tempfile.mkdtemp(prefix="flightrec-bench."))
+    if args.only_fleet:
+        return only_fleet(work, args)
     try:
         result = {"machine": measure.machine(), "settings": {"turns": args.turns, "seconds": args.seconds, "ring_mib": args.ring_mib}}
         say(f"idle for {args.idle:.0f} s")
@@ -207,6 +226,8 @@ def main():
         result["reports"] = reports.bench(work, args)
         say("user stacks of ordinary programs")
         result["stacks"] = stacks.bench(work, args)
+        say("a fleet of 1,000 machines, an index of 100,000 dumps")
+        result["fleet"] = fleets.bench(work, args)
         say("merge against cat")
         result["merge"] = disk.merge(work, 256 if args.quick else 4096)
         if not args.quick:

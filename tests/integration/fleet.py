@@ -169,7 +169,8 @@ class Store(Server):
 
     def uploads(self):
         """Returns the folders of unfinished uploads."""
-        return [p for p in (self.directory / BUCKET).rglob("*") if "upload" in p.name.lower()]
+        folder = self.directory / BUCKET / "._S3rver_uploads"
+        return list(folder.iterdir()) if folder.is_dir() else []
 
 
 class Nats:
