@@ -1,0 +1,56 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Requests that cross machines, and are sometimes slow, for ./dev fleet.
+
+    slow-request.py serve ADDRESS    the data base: every 2 s, it rebuilds its index for 300 ms, and requests wait meanwhile
+    slow-request.py ask ADDRESS      a client: one request after the other; says which were slow
+"""
+import socket
+import sys
+import threading
+import time
+
+PORT = 8000
+REBUILD_EVERY, REBUILD = 2.0, 0.3
+SLOW = 0.1
+
+index_lock = threading.Lock()
+
+
+def rebuild_index():
+    while True:
+        time.sleep(REBUILD_EVERY)
+        with index_lock:
+            end = time.monotonic() + REBUILD
+            while time.monotonic() < end:
+                sum(range(1000))
+
+
+def answer(connection):
+    with connection:
+        while connection.recv(64):
+            with index_lock:
+                connection.sendall(b"found\n")
+
+
+def serve(address):
+    threading.Thread(target=rebuild_index, daemon=True).start()
+    with socket.create_server((address, PORT)) as server:
+        print("serving", flush=True)
+        while True:
+            threading.Thread(target=answer, args=(server.accept()[0],), daemon=True).start()
+
+
+def ask(address):
+    with socket.create_connection((address, PORT)) as connection:
+        while True:
+            begin = time.monotonic()
+            connection.sendall(b"where?\n")
+            connection.recv(64)
+            if time.monotonic() - begin > SLOW:
+                print(f"a request took {(time.monotonic() - begin) * 1000:.0f} ms", flush=True)
+            time.sleep(0.005)
+
+
+if __name__ == "__main__":
+    {"serve": serve, "ask": ask}[sys.argv[1]](sys.argv[2])
