@@ -23,7 +23,7 @@ note() {
 
 die() {
 	echo "fleet.sh: $*" >&2
-	tail -n 5 "$FOLDER"/*.log >&2 || true
+	tail -qn 5 "$FOLDER"/*.log >&2 || true
 	exit 1
 }
 
@@ -66,7 +66,7 @@ make_space() { # NAME
 	# shellcheck disable=SC2016 # expanded by the inner shell
 	start "$1-space" unshare -n -u sh -c 'hostname "$1" && ip link set lo up && echo ready && exec sleep infinity' sh "$1"
 	SPACE[$1]=${STARTED[-1]}
-	wait_for "namespace $1" grep -qx ready "$FOLDER/$1-space.log"
+	wait_for "namespace $1" grep -qsx ready "$FOLDER/$1-space.log"
 }
 
 connect() { # NAME NUMBER: a link from the machine to the bridge of the hub
@@ -96,13 +96,13 @@ start_hub() {
 	mkdir -p "$FOLDER/broker" "$FOLDER/store"
 	printf 'listen: "%s:4222"\njetstream { store_dir: "%s" }\n' $HUB "$FOLDER/broker" >"$FOLDER/broker.conf"
 	start broker nsenter -t "${SPACE[hub]}" -n -u -- nats-server -c "$FOLDER/broker.conf"
-	wait_for broker grep -q "Server is ready" "$FOLDER/broker.log"
+	wait_for broker grep -qs "Server is ready" "$FOLDER/broker.log"
 	# s3rver accepts only these keys.
 	printf '[default]\naws_access_key_id = S3RVER\naws_secret_access_key = S3RVER\n' >"$FOLDER/store.keys"
 	chmod 600 "$FOLDER/store.keys"
 	start store nsenter -t "${SPACE[hub]}" -n -u -- node "$S3RVER/bin/s3rver.js" -d "$FOLDER/store" -a $HUB -p 4568 \
 		--configure-bucket flight
-	wait_for store grep -q listening "$FOLDER/store.log"
+	wait_for store grep -qs listening "$FOLDER/store.log"
 	fleet_section "" | grep -v ^Labels= >"$FOLDER/operator.conf"
 }
 
@@ -116,10 +116,10 @@ start_machine() { # NAME LABELS NUMBER
 	make_space "$1"
 	connect "$1" "$3"
 	start "$1-load" nsenter -t "${SPACE[$1]}" -n -u -- python3 "$EXAMPLES/slow-request.py" "${load[@]}"
-	[ "$3" != 1 ] || wait_for "data base" grep -q serving "$FOLDER/$1-load.log"
+	[ "$3" != 1 ] || wait_for "data base" grep -qs serving "$FOLDER/$1-load.log"
 	start "$1-recorder" nsenter -t "${SPACE[$1]}" -u -- flightrecd --config "$home/flightrecd.conf" -M 16M -p "${STARTED[-1]}" \
 		-o "$home" --socket "$home/control"
-	wait_for "recording on $1" grep -q recording "$FOLDER/$1-recorder.log"
+	wait_for "recording on $1" grep -qs recording "$FOLDER/$1-recorder.log"
 	start "$1-agent" nsenter -t "${SPACE[$1]}" -n -u -- flightrec-agent --config "$home/flightrecd.conf" \
 		--socket "$home/control" --state "$home/agent"
 }
@@ -149,9 +149,9 @@ main() {
 	wait_for "presence of all machines" has_three_machines
 	fleet status
 	note "some requests are slow, and nobody knows why"
-	wait_for "slow request" grep -q took "$FOLDER/web-1-load.log" "$FOLDER/web-2-load.log"
+	wait_for "slow request" grep -qs took "$FOLDER/web-1-load.log" "$FOLDER/web-2-load.log"
 	sleep 3
-	tail -n 2 "$FOLDER"/web-*-load.log
+	tail -qn 2 "$FOLDER"/web-*-load.log
 	note "the last 5 s of all machines, with one command"
 	fleet dump --last 5s --reason "slow requests"
 	note "the index of the broker knows them, also if no machine is up"

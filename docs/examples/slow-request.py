@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Requests that cross machines, and are sometimes slow, for ./dev fleet.
 
-    slow-request.py serve ADDRESS    the data base: every 2 s, it rebuilds its index for 300 ms, and requests wait meanwhile
+    slow-request.py serve ADDRESS    the data base: every 7 s, it rebuilds its index for 500 ms, and requests wait meanwhile
     slow-request.py ask ADDRESS      a client: one request after the other; says which were slow
 """
 import socket
@@ -11,7 +11,7 @@ import threading
 import time
 
 PORT = 8000
-REBUILD_EVERY, REBUILD = 2.0, 0.3
+REBUILD_EVERY, REBUILD = 7.0, 0.5
 SLOW = 0.1
 
 index_lock = threading.Lock()
