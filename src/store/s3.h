@@ -3,14 +3,17 @@
 
 /*
  * An S3 object store, by libcurl and its AWS_SIGV4. All functions wait for the network, with time limits: a
- * transfer that makes no progress for 30 s fails with -ETIMEDOUT. The store can be hostile: answers are
- * bounded, and a redirect is not followed. Only one thread may use a handle at a time.
+ * transfer that makes no progress for 30 s fails with -ETIMEDOUT, and so does a small request after 60 s, and
+ * fr_store_upload_finish() after 10 minutes. The store can be hostile: answers are bounded, and a redirect is
+ * not followed. Only one thread may use a handle at a time. libcurl uses the proxies of the environment.
  *
  * Errors, each with a message in D: -ECONNREFUSED, -EHOSTUNREACH, -ETIMEDOUT: not reachable; -EACCES: the
  * store refuses the key, the signature or the bucket (the text says which, and if the clock of this machine
  * is wrong); -ENOENT: no such object, bucket or upload; -ENOSPC: the store is full or a quota is reached
- * (507, QuotaExceeded …); -EAGAIN: the store asks to come later (503, 429, 5xx); -EBADMSG: an answer that
- * makes no sense, or content with another hash; -ECANCELED: `cancel` was set; -EKEYREJECTED: TLS.
+ * (507, QuotaExceeded …); -EAGAIN: the store asks to come later (503, 429, 5xx), or the connection broke;
+ * -EBADMSG: an answer that makes no sense, or content with another hash; -EOPNOTSUPP: the store does not have
+ * this request; -EINVAL: a key, an address or a bucket that cannot be; -ECANCELED: `cancel` was set;
+ * -EKEYREJECTED: TLS.
  */
 
 #include "base/diag.h"
@@ -34,6 +37,7 @@ struct fr_store_config {      /* strings are copied */
 	const char *access_key, *secret_key, *session_token; /* the token may be NULL */
 	const char *ca;					     /* PEM file; NULL: that of the system */
 	uint64_t limit_bytes;	   /* most bytes a second, sent or received; 0: no limit */
+	unsigned stall_s;	   /* a transfer that makes no progress for so long fails; 0: 30 */
 	const atomic_bool *cancel; /* borrowed; NULL or: when it becomes true, a transfer ends within 1 s */
 	void (*on_progress)(
 		void *ctx, uint64_t bytes); /* bytes sent or received since the last call; may be NULL */

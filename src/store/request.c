@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+
+/*
+ * libcurl signs the path and the query as they are in the URL, and all headers that it is given. So this file
+ * makes a canonical URL: percent-encoded as S3 demands, with a sorted query in which each name has a "=". The
+ * only given headers are those that are sent: libcurl 7.88 also signs a header like "Expect:", which only
+ * removes a header. So the header Expect: 100-continue of a large body stays. It has a use: a store that
+ * refuses a request does not get the body. libcurl adds the date and the host by itself.
+ */
+
+#include "store/request.h"
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "store/errors.h"
+#include "store/transfer.h"
+
+#include <errno.h>
+#include <string.h>
+
+int fr_store_encode(struct fr_buf *b, const char *text, bool keep_slash)
+{
+	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
+	char hex[4];
+	int r = 0;
+
+	for (; *text && r == 0; text++) {
+		if (strchr(plain, *text) || (keep_slash && *text == '/')) {
+			r = fr_buf_append(b, text, 1);
+		} else {
+			snprintf(hex, sizeof(hex), "%%%02X", (uint8_t)*text);
+			r = fr_buf_append(b, hex, 3);
+		}
+	}
+	return r;
+}
+
+int fr_store_key_check(const char *key, struct fr_diag *d)
+{
+	static const char hint[] = "A key has 1 to 1024 bytes, and no part that is empty, \".\" or \"..\".";
+	const char *part = key;
+
+	if (key[0] == '\0' || strlen(key) > FR_STORE_KEY_MAX)
+		return fr_fail(d, -EINVAL, hint, "the key of an object has %zu bytes", strlen(key));
+	for (;;) {
+		const size_t n = strcspn(part, "/");
+
+		if (n == 0 || (n == 1 && part[0] == '.') || (n == 2 && memcmp(part, "..", 2) == 0))
+			return fr_fail(d, -EINVAL, hint, "the key %.200s of an object is not allowed", key);
+		if (part[n] == '\0')
+			return 0;
+		part += n + 1;
+	}
+}
+
+void fr_store_what(const struct fr_store *s, const struct fr_store_request *req, char *ret, size_t size)
+{
+	snprintf(ret, size, "%s %s%s%.128s", req->method, s->bucket, req->key ? "/" : "",
+		req->key ? req->key : "");
+}
+
+static int append_query(struct fr_buf *b, const struct fr_store_request *req)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < req->n_query && r == 0; i++) {
+		r = fr_buf_append(b, i == 0 ? "?" : "&", 1);
+		if (r == 0)
+			r = fr_store_encode(b, req->query[i].name, false);
+		if (r == 0)
+			r = fr_buf_append(b, "=", 1);
+		if (r == 0)
+			r = fr_store_encode(b, req->query[i].value, false);
+	}
+	return r;
+}
+
+/* The bucket is in the path, because not all stores have a host name for each bucket. */
+static int make_url(const struct fr_store *s, const struct fr_store_request *req, struct fr_buf *b)
+{
+	int r = fr_buf_append(b, s->endpoint, strlen(s->endpoint));
+
+	if (r == 0)
+		r = fr_buf_append(b, "/", 1);
+	if (r == 0)
+		r = fr_store_encode(b, s->bucket, false);
+	if (r == 0 && req->key)
+		r = fr_buf_append(b, "/", 1);
+	if (r == 0 && req->key)
+		r = fr_store_encode(b, req->key, true);
+	if (r == 0)
+		r = append_query(b, req);
+	return r < 0 ? r : fr_buf_append(b, "", 1);
+}
+
+static void slist_freep(struct curl_slist **list)
+{
+	curl_slist_free_all(*list);
+}
+
+static int add_header(struct curl_slist **list, const char *name, const char *value)
+{
+	_cleanup_free_ char *line = NULL;
+	struct curl_slist *longer;
+
+	if (!value)
+		return 0;
+	if (asprintf(&line, "%s: %s", name, value) < 0) {
+		line = NULL;
+		return -ENOMEM;
+	}
+	longer = curl_slist_append(*list, line);
+	if (!longer)
+		return -ENOMEM;
+	*list = longer;
+	return 0;
+}
+
+static int add_md5(struct curl_slist **list, const struct fr_store_request *req)
+{
+	uint8_t digest[EVP_MAX_MD_SIZE], text[2 * EVP_MAX_MD_SIZE];
+	unsigned n;
+
+	if (!req->has_md5 || EVP_Digest(req->data, req->n_data, digest, &n, EVP_md5(), NULL) != 1)
+		return 0;
+	EVP_EncodeBlock(text, digest, (int)n);
+	return add_header(list, "Content-MD5", (const char *)text);
+}
+
+static int make_headers(const struct fr_transfer *t, struct curl_slist **list)
+{
+	int r = add_header(list, "x-amz-content-sha256", t->sha256);
+
+	if (r == 0)
+		r = add_header(list, "x-amz-meta-sha256", t->req->meta_sha256);
+	if (r == 0)
+		r = add_header(list, "x-amz-security-token", t->store->session_token);
+	if (r == 0)
+		r = add_header(list, "Content-Type", t->req->content_type);
+	return r == 0 ? add_md5(list, t->req) : r;
+}
+
+static void set_method(CURL *c, const struct fr_store_request *req)
+{
+	if (strcmp(req->method, "HEAD") == 0) {
+		curl_easy_setopt(c, CURLOPT_NOBODY, 1L);
+	} else if (strcmp(req->method, "PUT") == 0 || strcmp(req->method, "POST") == 0) {
+		curl_easy_setopt(c, CURLOPT_UPLOAD, 1L);
+		curl_easy_setopt(c, CURLOPT_INFILESIZE_LARGE, (curl_off_t)req->n_data);
+		curl_easy_setopt(c, CURLOPT_CUSTOMREQUEST, req->method);
+	} else {
+		curl_easy_setopt(c, CURLOPT_HTTPGET, 1L);
+		if (strcmp(req->method, "GET") != 0)
+			curl_easy_setopt(c, CURLOPT_CUSTOMREQUEST, req->method);
+	}
+}
+
+static void set_connection(const struct fr_store *s)
+{
+	CURL *c = s->curl;
+
+	curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(
+		c, CURLOPT_QUICK_EXIT, 1L); /* does not wait for a name server after a cancellation */
+	curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 0L);
+	curl_easy_setopt(c, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+	curl_easy_setopt(c, CURLOPT_HTTP_CONTENT_DECODING, 0L);
+	curl_easy_setopt(c, CURLOPT_PATH_AS_IS, 1L);
+	curl_easy_setopt(c, CURLOPT_USERAGENT, "flightrec/" FR_VERSION);
+	curl_easy_setopt(c, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+	if (s->ca)
+		curl_easy_setopt(c, CURLOPT_CAINFO, s->ca);
+}
+
+static int set_signature(const struct fr_store *s)
+{
+	char provider[128];
+
+	snprintf(provider, sizeof(provider), "aws:amz:%s:s3", s->region);
+	if (curl_easy_setopt(s->curl, CURLOPT_AWS_SIGV4, provider) != CURLE_OK ||
+		curl_easy_setopt(s->curl, CURLOPT_USERNAME, s->access_key) != CURLE_OK ||
+		curl_easy_setopt(s->curl, CURLOPT_PASSWORD, s->secret_key) != CURLE_OK)
+		return -ENOMEM;
+	return 0;
+}
+
+/* Computes the hash of the body, which is signed, before the body is sent. */
+static int hash_body(struct fr_transfer *t, struct fr_diag *d)
+{
+	const struct fr_store_request *req = t->req;
+	char md5[FR_MD5_SIZE];
+
+	if (!req->data && req->n_data > 0)
+		return fr_hash_range(req->fd, req->fd_offset, req->n_data, t->store->cancel, t->sha256, d);
+	return fr_hash_data(req->data ? req->data : "", req->n_data, t->sha256, md5, d);
+}
+
+/* Judges the end of the transfer. */
+static int finish(struct fr_transfer *t, CURLcode code, const char *text, struct fr_diag *d)
+{
+	char what[300];
+	long status = 0, os_errno = 0;
+
+	curl_easy_getinfo(t->store->curl, CURLINFO_RESPONSE_CODE, &status);
+	curl_easy_getinfo(t->store->curl, CURLINFO_OS_ERRNO, &os_errno);
+	t->answer->status = (unsigned)status;
+	t->answer->received = t->received;
+	fr_store_what(t->store, t->req, what, sizeof(what));
+	if (t->code < 0)
+		return fr_fail(d, t->code, NULL, "the request '%.200s' to the store %.100s failed: %s", what,
+			t->store->endpoint, t->why);
+	/* A store can refuse a body, answer, and close the connection before it has read the body. */
+	if (code != CURLE_OK && !(status >= 400 && (code == CURLE_SEND_ERROR || code == CURLE_RECV_ERROR)))
+		return fr_store_curl_error(t->store->endpoint, what, code, os_errno, text, d);
+	if (status / 100 != 2)
+		return fr_store_answer_error(t->store, t->req, t->answer, d);
+	if (fr_buf_append(&t->answer->body, "", 1) < 0)
+		return fr_fail_errno(d, -ENOMEM, NULL, "cannot keep the answer of the store");
+	t->answer->body.len--;
+	return 0;
+}
+
+static int perform(struct fr_transfer *t, struct fr_diag *d)
+{
+	_cleanup_(slist_freep) struct curl_slist *headers = NULL;
+	_cleanup_buf_ struct fr_buf url = {0};
+	char text[CURL_ERROR_SIZE] = "", range[32];
+	CURL *c = t->store->curl;
+	CURLcode code;
+
+	curl_easy_reset(c); /* keeps the connections */
+	if (make_url(t->store, t->req, &url) < 0 || make_headers(t, &headers) < 0 ||
+		set_signature(t->store) < 0)
+		return fr_fail_errno(d, -ENOMEM, NULL, "cannot make a request to the store");
+	set_connection(t->store);
+	set_method(c, t->req);
+	fr_transfer_set(t);
+	curl_easy_setopt(c, CURLOPT_URL, url.data);
+	curl_easy_setopt(c, CURLOPT_HTTPHEADER, headers);
+	curl_easy_setopt(c, CURLOPT_ERRORBUFFER, text);
+	snprintf(range, sizeof(range), "%llu-", (unsigned long long)t->req->range_from);
+	if (t->req->range_from > 0)
+		curl_easy_setopt(c, CURLOPT_RANGE, range);
+	code = curl_easy_perform(c);
+	curl_easy_setopt(c, CURLOPT_ERRORBUFFER, NULL);
+	curl_easy_setopt(c, CURLOPT_HTTPHEADER, NULL);
+	return finish(t, code, text, d);
+}
+
+int fr_store_perform(
+	struct fr_store *s, const struct fr_store_request *req, struct fr_store_answer *a, struct fr_diag *d)
+{
+	struct fr_transfer t;
+	int r;
+
+	*a = (struct fr_store_answer){0};
+	if (fr_transfer_init(&t, s, req, a) < 0)
+		return fr_fail_errno(d, -ENOMEM, NULL, "cannot make a request to the store");
+	r = hash_body(&t, d);
+	if (r == 0)
+		r = perform(&t, d);
+	fr_transfer_deinit(&t);
+	return r;
+}
