@@ -28,7 +28,8 @@ struct fr_bus_config {			    /* all pointers are borrowed during fr_bus_new() */
 	const char *name;  /* of this client, for the broker's own list: "flightrec-agent db-1" */
 	const char *inbox; /* prefix of the inboxes: "_INBOX.db-1", so that a broker can permit each
 			      client only its own; NULL: "_INBOX" */
-	/* Called on a thread of the bus when the link breaks (false) or is there (true). May be NULL. */
+	/* Called on a thread of the bus when the link breaks (false) or is there (true). It must not wait,
+	   and not call the bus, whose work this thread does. May be NULL. */
 	void (*on_link)(void *ctx, bool is_up);
 	void *ctx;
 };
@@ -79,9 +80,10 @@ struct fr_bus_read {
 	uint64_t newest;	      /* only this number of newest sequences of the stream; 0: all */
 	uint64_t timeout_ns;	      /* the limit without progress */
 };
-/* Reads stored messages in their order, up to the last one that existed at the call. Passes each to
-   ON_MESSAGE (borrowed), on the thread of the caller; it returns whether to go on. Returns 0 at the end; or a
-   negative errno with a message in D. */
+/* Reads stored messages in their order, until none is left. A message that is replaced during the read comes
+   later, in its new version, so a subject can come twice, but is not missed. Passes each to ON_MESSAGE
+   (borrowed), on the thread of the caller; it returns whether to go on. Returns 0 at the end; or a negative
+   errno with a message in D. */
 int fr_bus_read(struct fr_bus *b, const struct fr_bus_read *what,
 	bool (*on_message)(void *ctx, const struct fr_bus_message *m), void *ctx, struct fr_diag *d);
 
