@@ -99,7 +99,7 @@ const struct fr_config_key fr_config_keys[] = {
 	{TRIGGER, "Pid", NULL, &fr_type_pid, OF_TRIGGER(pid), .kinds = BPF | CODE | BIT(EVENT)},
 	{TRIGGER, "Set", NULL, &fr_type_globals, OF_TRIGGER(set), .kinds = BPF},
 	{TRIGGER, "Action", NULL, &fr_type_actions, OF_TRIGGER(actions),
-		.kinds = ~(BIT(SIGNAL) | BIT(CONTROL))},
+		.kinds = ~(BIT(SIGNAL) | BIT(CONTROL) | BIT(FLEET))},
 	{TRIGGER, "Enabled", "yes", &fr_type_boolean, OF_TRIGGER(enabled)},
 	{TRIGGER, "Cooldown", NULL, &fr_type_duration, OF_TRIGGER(cooldown_ns), .unset = FR_TRIGGER_UNSET},
 	{TRIGGER, "MinFill", NULL, &fr_type_duration, OF_TRIGGER(min_fill_ns), .unset = FR_TRIGGER_UNSET},

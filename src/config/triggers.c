@@ -17,6 +17,8 @@ static enum fr_trigger_kind kind_of_name(const char *name)
 		return FR_TRIGGER_SIGNAL;
 	if (!strcmp(name, "control"))
 		return FR_TRIGGER_CONTROL;
+	if (!strcmp(name, "fleet"))
+		return FR_TRIGGER_FLEET;
 	if (!strcmp(name, "application"))
 		return FR_TRIGGER_APPLICATION;
 	return fr_probe_find(name) ? FR_TRIGGER_PROBE : FR_TRIGGER_KINDS;

@@ -455,10 +455,17 @@ static int add_global(const struct fr_assignment *a)
 const struct fr_value_type fr_type_globals = {
 	"an assignment", "write it as Set=limit=5, for a global of the program", .set = add_global};
 
+static size_t fleet_bytes(const struct fr_trigger_config *t)
+{
+	char text[FR_TRIGGER_FLEET_SIZE];
+
+	return fr_trigger_config_fleet(t, text);
+}
+
 static int add_action(const struct fr_assignment *a)
 {
 	struct fr_trigger_config *t = a->object;
-	struct fr_trigger_action unused;
+	struct fr_trigger_action action;
 
 	if (!a->value) {
 		free(t->actions);
@@ -466,12 +473,17 @@ static int add_action(const struct fr_assignment *a)
 		t->actions_len = 0;
 		return 0;
 	}
-	if (fr_trigger_action_parse(a->value, &unused) < 0)
+	if (fr_trigger_action_parse(a->value, &action) < 0)
 		return fr_value_refuse(a);
 	if (argz_count(t->actions, t->actions_len) == ACTIONS_MAX)
 		return fr_fail(a->d, -EINVAL, "remove some of the lines",
 			"there are more than %d lines of %s=", ACTIONS_MAX, a->key->name);
+	if (action.fleet && fleet_bytes(t) + strlen(action.fleet) + 1 > FR_TRIGGER_FLEET_SIZE)
+		return fr_fail(a->d, -EINVAL, "give shorter selectors",
+			"the selectors of %s=fleet have more than %d bytes", a->key->name,
+			FR_TRIGGER_FLEET_SIZE - 1);
 	return -argz_add(&t->actions, &t->actions_len, a->value);
 }
 const struct fr_value_type fr_type_actions = {"an action",
-	"write dump, \"enable NAME\", \"disable NAME\" or \"raise NAME to 999 for 30s\"", .set = add_action};
+	"write dump, \"enable NAME\", \"disable NAME\", \"raise NAME to 999 for 30s\" or \"fleet role=db\"",
+	.set = add_action};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "control/interface.h"
+#include "base/units.h"
 
 #include <errno.h>
 #include <string.h>
@@ -30,6 +31,40 @@ int fr_param_u64(const cJSON *parameters, const char *name, uint64_t *ret)
 	if (!fr_param_is_u64(item))
 		return -EINVAL;
 	*ret = (uint64_t)item->valuedouble;
+	return 1;
+}
+
+static int read_time(const cJSON *item, uint64_t *ret)
+{
+	if (cJSON_IsNumber(item)) {
+		if (!(item->valuedouble >= 0 && item->valuedouble <= 0x1p62) ||
+			(double)(uint64_t)item->valuedouble != item->valuedouble)
+			return -EINVAL;
+		*ret = (uint64_t)item->valuedouble;
+		return 0;
+	}
+	if (!cJSON_IsString(item) || fr_u64_parse(item->valuestring, ret) < 0)
+		return -EINVAL;
+	return *ret > 1ULL << 62 ? -EINVAL : 0;
+}
+
+cJSON_bool fr_param_is_time(const cJSON *item)
+{
+	uint64_t ns;
+
+	return read_time(item, &ns) == 0;
+}
+
+int fr_param_time(const cJSON *parameters, const char *name, uint64_t *ret)
+{
+	const cJSON *item = param(parameters, name);
+	uint64_t ns;
+
+	if (!item)
+		return 0;
+	if (read_time(item, &ns) < 0)
+		return -EINVAL;
+	*ret = ns;
 	return 1;
 }
 

@@ -30,6 +30,12 @@ int fr_param_bool(const cJSON *parameters, const char *name, bool *ret);
 /* Returns whether fr_param_u64() can read ITEM. */
 cJSON_bool fr_param_is_u64(const cJSON *item);
 
+/* Do the same for a time in nanoseconds, which can be larger: up to 2^62. Above 2^53 (a machine that has run
+   for 104 days), it is exact to some nanoseconds, because JSON numbers are read as double. A string of
+   decimal digits is a time, too, and is always exact. */
+int fr_param_time(const cJSON *parameters, const char *name, uint64_t *ret);
+cJSON_bool fr_param_is_time(const cJSON *item);
+
 struct fr_param {
 	const char *name;
 	cJSON_bool (*is_valid)(const cJSON *item); /* checks type or range, like cJSON_IsString() */

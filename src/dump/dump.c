@@ -4,6 +4,7 @@
 #include "dump/bpf.h"
 #include "dump/file_system.h"
 #include "dump/frames.h"
+#include "dump/hold.h"
 #include "dump/order.h"
 #include "dump/sidecar.h"
 #include "dump/waits.h"
@@ -311,16 +312,31 @@ static int write_content(struct dump *x)
 	return r < 0 ? r : fr_writer_finish(x->writer, header, sizeof(header));
 }
 
+/* Gives the file its name. The hold comes first: after a crash, there is no dump without its hold. */
+static int publish_name(struct dump *x)
+{
+	const struct fr_dump_params *p = x->params;
+	int r = p->hold ? fr_hold_make(p->dirfd, x->result.name) : 0;
+
+	if (r == 0)
+		r = fr_tmp_publish(p->dirfd, x->tmp, x->result.name);
+	else
+		return r;
+	if (r < 0 && p->hold)
+		fr_hold_remove(p->dirfd, x->result.name);
+	return r;
+}
+
 static int publish(struct dump *x, struct fr_diag *d)
 {
 	char dir[PATH_MAX];
 	int r;
 
 	x->result.owner_error = fr_owner_give(x->fd, (gid_t)-1);
-	r = fr_tmp_publish(x->params->dirfd, x->tmp, x->result.name);
+	r = publish_name(x);
 	while (r == -EEXIST && x->later_us++ < NAME_TRIES) {
 		make_name(x);
-		r = fr_tmp_publish(x->params->dirfd, x->tmp, x->result.name);
+		r = publish_name(x);
 	}
 	if (r >= 0) {
 		x->tmp[0] = '\0';

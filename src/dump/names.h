@@ -11,6 +11,8 @@
 #define FR_DUMP_NAME_SIZE 64
 /* Beside the dump of a kernel that has crashed: its symbols, in the format of /proc/kallsyms. */
 #define FR_DUMP_KALLSYMS ".kallsyms"
+/* Beside a dump that retention keeps: hold.h. */
+#define FR_DUMP_HOLD ".hold"
 
 /* Bits, so that a set of kinds fits into an unsigned. */
 enum fr_name {

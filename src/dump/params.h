@@ -83,6 +83,7 @@ struct fr_dump_params {
 	/* Called once before the first byte is written, with an estimate of the file's size. May be NULL. */
 	void (*make_room)(void *ctx, uint64_t bytes);
 	void *ctx;
+	bool hold; /* make a hold before the file has its name (hold.h) */
 	struct fr_file_writer_config writer;
 	gid_t gid; /* the group of the files; (gid_t)-1: do not change the group */
 };

@@ -22,6 +22,13 @@ struct fr_retention fr_retention_resolve(const struct fr_retention *r, uint64_t 
 	return ret;
 }
 
+/* Returns whether the disk has room for the new dump, and KeepFree= holds. */
+static bool has_room(
+	const struct fr_retention *r, const struct fr_retention_disk *disk, const struct account *a)
+{
+	return a->free >= disk->need && a->free - disk->need >= r->keep_free;
+}
+
 static bool limits_hold(
 	const struct fr_retention *r, const struct fr_retention_disk *disk, const struct account *a)
 {
@@ -30,7 +37,7 @@ static bool limits_hold(
 
 	if (r->max_use && a->use + disk->need > r->max_use)
 		return false;
-	if (a->free < disk->need || a->free - disk->need < r->keep_free)
+	if (!has_room(r, disk, a))
 		return false;
 	return !r->max_files || files <= r->max_files;
 }
@@ -59,10 +66,13 @@ bool fr_retention_choose(const struct fr_retention *r, const struct fr_retention
 		a.use += files[i].bytes;
 	}
 	for (size_t i = 0; i < n; i++)
-		if (!files[i].keep && is_too_old(r, disk, &files[i]))
+		if (!files[i].keep && !files[i].held && is_too_old(r, disk, &files[i]))
 			choose_file(&a, &files[i]);
 	for (size_t i = 0; i < n && !limits_hold(r, disk, &a); i++)
-		if (!files[i].keep && !files[i].remove)
+		if (!files[i].keep && !files[i].held && !files[i].remove)
+			choose_file(&a, &files[i]);
+	for (size_t i = 0; i < n && !has_room(r, disk, &a); i++)
+		if (!files[i].keep && files[i].held)
 			choose_file(&a, &files[i]);
 	return limits_hold(r, disk, &a);
 }

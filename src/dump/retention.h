@@ -27,6 +27,7 @@ struct fr_retention_file {
 	uint64_t time_ns; /* wall time of its trigger */
 	uint64_t bytes;	  /* space on the disk */
 	bool keep;	  /* the dump has to stay, because it is new */
+	bool held;	  /* the dump stays (hold.h), unless the disk has no room */
 	bool remove;	  /* the decision of fr_retention_choose() */
 };
 
@@ -41,6 +42,8 @@ struct fr_retention_disk {
    for MaxUse=, and 15 % for KeepFree=, each at most FR_RETENTION_CAP. */
 struct fr_retention fr_retention_resolve(const struct fr_retention *r, uint64_t disk_size);
 
+/* A held dump is removed only if, without that, KeepFree= would not hold or a new dump would not fit; the
+   dumps that are not held go first. */
 /* Sets `remove` in each of the N FILES (oldest first): true if the dump has to be removed because of the
    limits R. R is a result of fr_retention_resolve(). Returns whether, after these removals, all limits hold
    and the dump that is about to be written fits. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "dump/vacuum.h"
 #include "dump/file_system.h"
+#include "dump/hold.h"
 #include "dump/names.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -18,9 +19,9 @@
 #define MERGED_JIT FR_MERGED_NAME ".jit" /* shared by all merged files */
 #define DEPTH_MAX 4
 
-/* What is beside a dump: the sidecar, the directory of run-time code, and the symbols of a kernel that
- * crashed. */
-static const char *const suffixes[] = {".json", ".jit", FR_DUMP_KALLSYMS};
+/* What is beside a dump: the sidecar, the directory of run-time code, the symbols of a kernel that crashed,
+   and the hold. */
+static const char *const suffixes[] = {".json", ".jit", FR_DUMP_KALLSYMS, FR_DUMP_HOLD};
 
 /* Two lists of the files in a directory, oldest first. `dumps` has the dumps, and the older merged files
    (perf.data.TIME). `auxiliaries` has the auxiliary files of recordings that have ended. */
@@ -180,6 +181,7 @@ static int remove_chosen(int dirfd, const struct listing *l, struct fr_vacuum_re
 		if (error == 0) {
 			merged |= l->dumps[i].kind == FR_NAME_MERGED_OLDER;
 			error = report_removed(ret, l->dumps[i].name, bytes);
+			ret->n_held_removed += l->files[i].held;
 		}
 		r = r ? r : error;
 	}
@@ -208,7 +210,20 @@ static void remove_auxiliaries(int dirfd, const struct listing *l, struct fr_vac
 			ret->freed_bytes += walk_tree(dirfd, l->auxiliaries[i].name, true, 0, NULL);
 }
 
-static int measure(int dirfd, const struct listing *l, uint64_t keep_from_ns, struct fr_retention_disk *disk)
+/* Returns whether the dump NAME is held. Ends a hold that is too old, and counts it in RET. */
+static bool is_held(int dirfd, const char *name, uint64_t now_ns, struct fr_vacuum_report *ret)
+{
+	const int r = fr_hold_check(dirfd, name, now_ns);
+
+	if (r != -ETIME)
+		return r > 0;
+	fr_hold_remove(dirfd, name);
+	ret->n_holds_expired++;
+	return false;
+}
+
+static int measure(int dirfd, const struct listing *l, uint64_t keep_from_ns, struct fr_retention_disk *disk,
+	struct fr_vacuum_report *ret)
 {
 	struct statvfs v;
 
@@ -225,6 +240,8 @@ static int measure(int dirfd, const struct listing *l, uint64_t keep_from_ns, st
 			.time_ns = l->dumps[i].time_ns,
 			.bytes = walk_dump(dirfd, l->dumps[i].name, false, NULL),
 			.keep = l->dumps[i].time_ns >= keep_from_ns,
+			.held = l->dumps[i].kind == FR_NAME_DUMP &&
+				is_held(dirfd, l->dumps[i].name, disk->now_ns, ret),
 		};
 	return 0;
 }
@@ -255,7 +272,7 @@ static int apply_limits(int dirfd, const struct fr_retention *limits, uint64_t n
 	int r = listing_init(&l, dirfd);
 
 	if (r == 0)
-		r = measure(dirfd, &l, keep_from_ns, &disk);
+		r = measure(dirfd, &l, keep_from_ns, &disk, ret);
 	if (r < 0)
 		return r;
 	resolved = fr_retention_resolve(limits, disk.size);

@@ -20,8 +20,10 @@ struct fr_vacuum_report {
 	char **removed; /* names of the removed dumps, and then NULL; or NULL if no dump was removed */
 	size_t n_removed;
 	uint64_t freed_bytes;
-	uint64_t files, bytes; /* number and size of the dumps that remain */
-	bool fits;	       /* all limits hold now */
+	uint64_t files, bytes;	  /* number and size of the dumps that remain */
+	bool fits;		  /* all limits hold now */
+	uint64_t n_held_removed;  /* number of removed dumps that were held (hold.h) */
+	uint64_t n_holds_expired; /* number of holds that have ended, because nobody has uploaded the dump */
 };
 void fr_vacuum_report_deinit(struct fr_vacuum_report *r);
 /* Returns what was removed, as the JSON reply to a call of the control socket. The caller deletes it. */

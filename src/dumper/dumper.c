@@ -64,7 +64,8 @@ void fr_dumper_finish(struct fr_dumper *p, struct fr_dump_job *job, bool counted
 	TAILQ_INSERT_TAIL(&p->done, job, link);
 	if (counted)
 		p->queued--;
-	if (job->kind != FR_JOB_DUMP || (job->code >= 0 && job->outcome != FR_OUTCOME_RESCUED))
+	if (job->kind == FR_JOB_VACUUM || job->kind == FR_JOB_REMOVE ||
+		(job->kind == FR_JOB_DUMP && job->code >= 0 && job->outcome != FR_OUTCOME_RESCUED))
 		p->retry_now = true; /* this job can have made room on the disk for the kept dump */
 	(void)!write(p->done_fd, &one, sizeof(one));
 	fr_unlock(&p->lock);

@@ -91,7 +91,8 @@ int fr_dumper_done_fd(const struct fr_dumper *p);
 /* Adds JOB. RET_ID may be NULL. Returns 0 if JOB (consumed) waits now: *RET_ID is the id of JOB. Returns 1 if
    the cause of JOB (consumed) was added to a dump that waits already: *RET_ID is the id of that dump. On
    failure, the caller still owns JOB: -EAGAIN if the queue is full; -EDQUOT if the user of JOB already has
-   FR_DUMPER_PER_USER_MAX places, or all users have FR_DUMPER_USERS_MAX places together; or -ENOMEM. */
+   FR_DUMPER_PER_USER_MAX places for jobs of this kind, or all users have FR_DUMPER_USERS_MAX places together;
+   or -ENOMEM. */
 int fr_dumper_submit(struct fr_dumper *p, struct fr_dump_job *job, uint64_t *ret_id);
 /* Adds CAUSE (JSON), which happened at TIME_NS, to an automatic dump that waits, if its window contains
    TIME_NS or ended at most FR_DUMPER_TOGETHER_NS before TIME_NS. ASKED is the window that the trigger of
@@ -127,6 +128,10 @@ struct fr_dumper_stats {
 	uint64_t samples_given_up; /* the loss FR_LOSS_FAILED_DUMP */
 	uint64_t aux_given_up;	   /* the loss FR_LOSS_AUX: copies of AUX areas that were not written */
 	char kept_why[512];
+	uint64_t held, held_bytes; /* the dumps that are held (dump/hold.h), and their bytes */
+	/* Held dumps that were removed because the disk had no room, and holds that have ended because nobody
+	   has uploaded the dump in time; since the start. */
+	uint64_t held_removed, holds_expired;
 	uint64_t writing_since_ns; /* monotonic; 0: nothing is being written */
 	char writing_name[FR_DUMP_NAME_SIZE];
 };

@@ -39,7 +39,8 @@ struct fr_dumper {
 	struct fr_dumper_settings settings;
 	struct fr_session session_next; /* for the next snapshot; if it has no events, `session` is used */
 	bool no_rounds; /* stays true when it is true, because the ring still has older frames */
-	struct fr_dumper_stats stats; /* only the members kept…, samples… and writing… are used */
+	struct fr_dumper_stats stats; /* only the members kept…, held…, holds…, samples… and
+					 writing… are used */
 };
 
 struct fr_dumper_settings fr_dumper_settings(struct fr_dumper *p);

@@ -18,8 +18,9 @@
 
 enum fr_job_kind {
 	FR_JOB_DUMP,
-	FR_JOB_VACUUM, /* remove old dumps until `limits` hold */
-	FR_JOB_REMOVE, /* remove the dumps `names` */
+	FR_JOB_VACUUM,	/* remove old dumps until `limits` hold */
+	FR_JOB_REMOVE,	/* remove the dumps `names` */
+	FR_JOB_RELEASE, /* end the holds of the dumps `names` (dump/hold.h) */
 };
 
 enum fr_job_outcome {
@@ -53,6 +54,7 @@ struct fr_dump_job {
 	} rings[FR_RINGS_MAX];	    /* by number; n_rings 0: there is only one ring */
 	unsigned n_rings;
 	bool compress;
+	bool hold; /* retention keeps the file until it is uploaded (dump/hold.h) */
 	struct fr_file_writer_config writer;
 	struct fr_buf waits;	/* that have not ended, from the snapshot on (struct fr_dump_params) */
 	struct fr_job_aux *aux; /* the AUX data, from the snapshot on; NULL: none */
@@ -63,7 +65,7 @@ struct fr_dump_job {
 	bool automatic; /* the source of a trigger asked for it: fr_dumper_coalesce() can add causes */
 
 	struct fr_retention limits; /* FR_JOB_VACUUM */
-	char **names;		    /* FR_JOB_REMOVE; terminated by NULL */
+	char **names;		    /* FR_JOB_REMOVE, FR_JOB_RELEASE; terminated by NULL */
 
 	/* The result. */
 	enum fr_job_outcome outcome;

@@ -2,8 +2,10 @@
 /* The jobs that wait: decides which jobs get a place and which jobs become one dump, and cancels jobs. */
 #include "dumper/dumper_private.h"
 #include "base/cleanup.h"
+#include "base/json.h"
 
 #include <errno.h>
+#include <string.h>
 
 static cJSON *causes_of(const struct fr_dump_job *job)
 {
@@ -13,6 +15,13 @@ static cJSON *causes_of(const struct fr_dump_job *job)
 static bool has_room_for_cause(const struct fr_dump_job *job)
 {
 	return cJSON_GetArraySize(causes_of(job)) < FR_DUMPER_COALESCE_MAX;
+}
+
+/* Returns whether both dumps are for the same command of the fleet, or for none. */
+static bool has_same_fleet(const struct fr_dump_job *a, const struct fr_dump_job *b)
+{
+	return strcmp(fr_json_text(cJSON_GetObjectItem(a->meta, "cause"), "fleet"),
+		       fr_json_text(cJSON_GetObjectItem(b->meta, "cause"), "fleet")) == 0;
 }
 
 /* Returns whether NEW may become one dump with OLD, which waits. The window of OLD ends at most two
@@ -25,6 +34,7 @@ static bool can_join(const struct fr_dump_job *old, const struct fr_dump_job *ne
 	return old->kind == FR_JOB_DUMP && new->kind == FR_JOB_DUMP && !old->final && !new->final &&
 	       a->exact == b->exact && a->last_ns == b->last_ns && a->post_ns == b->post_ns &&
 	       a->from_ns == b->from_ns && a->to_ns == b->to_ns && old->compress == new->compress &&
+	       old->hold == new->hold &&has_same_fleet(old, new) &&
 	       (a->post_ns == 0 || new->to_ns - old->trigger_ns <= 2 * a->post_ns) && has_room_for_cause(old);
 }
 
@@ -64,7 +74,7 @@ static int check_place(const struct fr_dumper *p, const struct fr_dump_job *job)
 		return 0;
 	TAILQ_FOREACH (old, &p->waiting, link) {
 		n_users += old->uid != 0 && old->uid != FR_UID_MACHINE;
-		n_own += old->uid == job->uid;
+		n_own += old->uid == job->uid && old->kind == job->kind;
 	}
 	return n_own >= FR_DUMPER_PER_USER_MAX || n_users >= FR_DUMPER_USERS_MAX ? -EDQUOT : 0;
 }
@@ -83,7 +93,7 @@ static int submit(struct fr_dumper *p, struct fr_dump_job *job, uint64_t *ret_id
 	if (r < 0)
 		return r;
 	*ret_id = job->id;
-	/* Jobs of the kinds vacuum and remove free disk space, so they go first. */
+	/* Jobs of the other kinds can free disk space, so they go first. */
 	if (job->kind == FR_JOB_DUMP)
 		TAILQ_INSERT_TAIL(&p->waiting, job, link);
 	else

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "dump/hold.h"
 #include "dumper/job_cgroups.h"
 #include "dumper/job_samples.h"
 
@@ -54,6 +55,21 @@ static void vacuum(struct fr_dumper *p, struct fr_dump_job *job, uint64_t need_b
 
 	(void)fr_vacuum(
 		p->config.dirfd, &settings.limits, need_bytes, keep_from_ns, &job->vacuum, &job->vacuum_diag);
+}
+
+/* Counts the dumps that are held, after a job that can have changed them. */
+static void count_holds(struct fr_dumper *p, const struct fr_dump_job *job)
+{
+	uint64_t n, bytes;
+
+	if (fr_holds_count(p->config.dirfd, &n, &bytes) < 0)
+		return;
+	fr_lock(&p->lock);
+	p->stats.held = n;
+	p->stats.held_bytes = bytes;
+	p->stats.held_removed += job->vacuum.n_held_removed;
+	p->stats.holds_expired += job->vacuum.n_holds_expired;
+	fr_unlock(&p->lock);
 }
 
 /* Removes old dumps to make room for BYTES. Only dumps that are older than the dump of this job are removed.
@@ -196,6 +212,7 @@ int fr_dumper_write(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snap
 		.model = model,
 		.make_room = make_room,
 		.ctx = &w,
+		.hold = job->hold,
 		.writer = job->writer,
 		.gid = p->config.gid,
 	};
@@ -215,6 +232,7 @@ int fr_dumper_write(struct fr_dumper *p, struct fr_dump_job *job, struct fr_snap
 	}
 	if (r >= 0)
 		vacuum(p, job, 0, w.time_ns);
+	count_holds(p, job);
 	return r;
 }
 
@@ -324,21 +342,34 @@ static int remove_named(struct fr_dumper *p, struct fr_dump_job *job)
 	return code;
 }
 
+static int release_named(struct fr_dumper *p, struct fr_dump_job *job)
+{
+	int code = 0;
+
+	for (char **name = job->names; code == 0 && name && *name; name++)
+		code = fr_hold_release(p->config.dirfd, *name, &job->diag);
+	return code;
+}
+
 static int vacuum_asked(struct fr_dumper *p, struct fr_dump_job *job)
 {
 	int r = follow_directory(p, job, &job->diag);
 
 	if (r == 0 && job->kind == FR_JOB_REMOVE)
 		return remove_named(p, job);
+	if (r == 0 && job->kind == FR_JOB_RELEASE)
+		return release_named(p, job);
 	return r < 0 ? r : fr_vacuum(p->config.dirfd, &job->limits, 0, UINT64_MAX, &job->vacuum, &job->diag);
 }
 
 void fr_dumper_run(struct fr_dumper *p, struct fr_dump_job *job)
 {
-	if (job->kind == FR_JOB_DUMP)
+	if (job->kind == FR_JOB_DUMP) {
 		run_dump(p, job);
-	else
-		job->code = vacuum_asked(p, job);
+		return;
+	}
+	job->code = vacuum_asked(p, job);
+	count_holds(p, job);
 }
 
 void fr_dumper_tidy(struct fr_dumper *p, bool first)
@@ -352,9 +383,10 @@ void fr_dumper_tidy(struct fr_dumper *p, bool first)
 		(void)fr_vacuum_leftovers(p->config.dirfd);
 	if (follow_directory(p, job, &job->vacuum_diag) == 0)
 		vacuum(p, job, 0, UINT64_MAX);
+	count_holds(p, job);
 	job->code = job->vacuum_diag.code;
 	job->diag = job->vacuum_diag;
-	if (job->code < 0 || job->vacuum.n_removed)
+	if (job->code < 0 || job->vacuum.n_holds_expired || job->vacuum.n_removed)
 		fr_dumper_finish(p, job, false);
 	else
 		fr_dump_job_free(job);

@@ -5,9 +5,15 @@
 
 #include "dumper/dumper.h"
 
-struct fr_window_bounds { /* from_usec and to_usec are wall time */
+/* How far in the future an exact window may end. */
+#define FR_WINDOW_AHEAD_MAX_NS (3600 * 1000000000ULL)
+
+struct fr_window_bounds { /* from_usec and to_usec are wall time; from_ns and to_ns are monotonic */
 	bool has_last, has_post, has_from, has_to;
 	uint64_t last_ns, post_ns, from_usec, to_usec;
+	/* An exact window: of the fleet. from_ns 0: from the oldest sample on; to_ns 0: to the trigger. */
+	bool has_exact;
+	uint64_t from_ns, to_ns;
 };
 
 /* Applies BOUNDS to *RET. Before the call, the caller sets *RET to the default window. NOW_NS is monotonic.

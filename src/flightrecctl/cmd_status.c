@@ -215,6 +215,20 @@ static void print_dumps_in_progress(const cJSON *s)
 			ctl_string(s, "dumps.kept.why"));
 }
 
+/* Prints the dumps that wait for the store of the fleet. */
+static void print_held(const cJSON *s)
+{
+	if (ctl_number(s, "dumps.held") > 0)
+		ctl_field("", "%.0f held until they are uploaded: %s", ctl_number(s, "dumps.held"),
+			ctl_size(s, "dumps.held_bytes"));
+	if (ctl_number(s, "dumps.held_removed") > 0)
+		ctl_field("", "%.0f removed before they were uploaded, because the disk had no room",
+			ctl_number(s, "dumps.held_removed"));
+	if (ctl_number(s, "dumps.holds_expired") > 0)
+		ctl_field("", "%.0f were not uploaded within a day, and are no longer held",
+			ctl_number(s, "dumps.holds_expired"));
+}
+
 static void print_dumps(const cJSON *s)
 {
 	const char *last = ctl_string(s, "dumps.last.file"),
@@ -230,6 +244,7 @@ static void print_dumps(const cJSON *s)
 	if (ctl_number(s, "dumps.not_durable") > 0)
 		ctl_field("", "%.0f not durable: the directory could not be synced, see journalctl -k",
 			ctl_number(s, "dumps.not_durable"));
+	print_held(s);
 	print_dumps_in_progress(s);
 	ctl_text_field("Writer", *writer ? writer : ctl_string(s, "writer"));
 }

@@ -54,6 +54,7 @@ static struct fr_dump_job *new_job(struct fr_daemon *m, const struct fr_dump_req
 		job->asked.post_ns = 0;
 	fr_dump_job_set_window(job);
 	set_rings(m, job);
+	job->hold = q->hold;
 	job->compress = m->config->dump_compress && !q->no_compression;
 	job->writer = (struct fr_file_writer_config){
 		.block_bytes = m->config->block_bytes, .depth = m->config->queue_depth};
@@ -91,6 +92,20 @@ void fr_daemon_submit(struct fr_daemon *m, struct fr_call *call, struct fr_dump_
 	fr_call_fail(call, &d, r);
 }
 
+static cJSON *reply_of(const struct fr_daemon *m, const struct fr_dump_job *job)
+{
+	switch (job->kind) {
+	case FR_JOB_DUMP:
+		return fr_dump_reply(job, m->config->directory);
+	case FR_JOB_RELEASE:
+		return NULL;
+	case FR_JOB_VACUUM:
+	case FR_JOB_REMOVE:
+		break;
+	}
+	return fr_vacuum_reply(job);
+}
+
 static void answer_callers(const struct fr_daemon *m, const struct fr_dump_job *job)
 {
 	const struct fr_diag failure = fr_dump_failure(job);
@@ -99,9 +114,7 @@ static void answer_callers(const struct fr_daemon *m, const struct fr_dump_job *
 		if (job->code < 0)
 			fr_call_fail(job->callers[i], &failure, job->code);
 		else
-			fr_call_reply(job->callers[i], job->kind == FR_JOB_DUMP
-							       ? fr_dump_reply(job, m->config->directory)
-							       : fr_vacuum_reply(job));
+			fr_call_reply(job->callers[i], reply_of(m, job));
 }
 
 int fr_daemon_cancel(struct fr_daemon *m, struct fr_call *call, uint64_t id, struct fr_diag *d)
@@ -136,6 +149,14 @@ static void take_removals(struct fr_daemon *m, const struct fr_dump_job *job)
 	if (v->n_removed)
 		fr_log(LOG_INFO, "removed %zu dumps, %s, from %s on", v->n_removed,
 			fr_size_format(v->freed_bytes, bytes), v->removed[0]);
+	if (v->n_held_removed)
+		fr_log(LOG_WARNING,
+			"%llu of the removed dumps were not uploaded yet: the disk had no room\n"
+			"  give it more room, or look at `flightrecctl status` and at flightrec-agent",
+			(unsigned long long)v->n_held_removed);
+	if (v->n_holds_expired)
+		fr_log(LOG_WARNING, "%llu dumps are no longer held: nobody has uploaded them within a day",
+			(unsigned long long)v->n_holds_expired);
 	if (job->vacuum_diag.code)
 		fr_log_diag(LOG_WARNING, &job->vacuum_diag, job->vacuum_diag.code);
 }

@@ -12,6 +12,7 @@ struct fr_dump_request {	      /* all pointers are borrowed during the call */
 	struct fr_dump_asked asked;
 	bool automatic;	      /* a trigger asked for the dump: other causes can join it while it waits */
 	bool no_compression;  /* do not compress, even if Compression=yes */
+	bool hold;	      /* retention keeps the file until it is uploaded (dump/hold.h) */
 	struct fr_call *call; /* a call that gets the outcome as its answer; or NULL */
 };
 /* Makes a dump, without asking the policy of the triggers. RET_ID may be NULL. Returns 0 and sets *RET_ID to

@@ -44,6 +44,15 @@ static int on_join(
 	return r;
 }
 
+static void on_window(void *ctx, uint64_t window_ns, uint64_t post_ns, uint64_t time_ns,
+	uint64_t *ret_from_ns, uint64_t *ret_to_ns)
+{
+	const struct fr_dump_asked asked = fr_daemon_asked_window(ctx, window_ns, post_ns);
+
+	*ret_from_ns = asked.last_ns && asked.last_ns < time_ns ? time_ns - asked.last_ns : 0;
+	*ret_to_ns = time_ns + asked.post_ns;
+}
+
 /* Returns the age of the oldest sample in the ring, or 0 if there is no sample. */
 static uint64_t on_ring_span(void *ctx)
 {
@@ -104,7 +113,7 @@ static void on_act(void *ctx, const struct fr_trigger_config *config, const stru
 			.only_extends = true};
 		struct fr_diag d = {0};
 
-		if (fr_trigger_action_parse(line, &a) < 0 || a.is_dump)
+		if (fr_trigger_action_parse(line, &a) < 0 || a.is_dump || a.fleet)
 			continue;
 		q.event = a.event;
 		q.action = a.action;
@@ -168,6 +177,7 @@ int fr_daemon_triggers_open(struct fr_daemon *m, struct fr_diag *d)
 		.dump = on_dump,
 		.coalesce = on_join,
 		.act = on_act,
+		.window = on_window,
 		.ring_span_ns = on_ring_span,
 		.decided = on_decided,
 		.armed = on_armed,

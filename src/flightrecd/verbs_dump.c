@@ -28,6 +28,8 @@ static struct fr_window_bounds read_bounds(const cJSON *parameters)
 	b.has_post = fr_param_u64(parameters, "post_ns", &b.post_ns) > 0;
 	b.has_from = fr_param_u64(parameters, "from_usec", &b.from_usec) > 0;
 	b.has_to = fr_param_u64(parameters, "to_usec", &b.to_usec) > 0;
+	b.has_exact = fr_param_time(parameters, "from_ns", &b.from_ns) > 0;
+	b.has_exact |= fr_param_time(parameters, "to_ns", &b.to_ns) > 0;
 	return b;
 }
 
@@ -57,9 +59,39 @@ static struct fr_cause control_cause(const struct fr_call *call, const char *rea
 	return c;
 }
 
+/* Returns whether ID can be the id of a dump of the fleet. */
+static bool is_fleet_id(const char *id)
+{
+	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
+	const size_t n = strlen(id);
+
+	return n && n < FR_CAUSE_FLEET_SIZE && strspn(id, allowed) == n;
+}
+
+/* Reads the parameters of a dump of the fleet into CAUSE. Returns NULL; or the name of a parameter that is
+   wrong. */
+static const char *read_fleet(const cJSON *parameters, struct fr_cause *cause)
+{
+	const char *id = NULL, *by = NULL;
+
+	(void)fr_param_string(parameters, "fleet", &id);
+	(void)fr_param_string(parameters, "by", &by);
+	if (id && !is_fleet_id(id))
+		return "fleet";
+	if (by && !id)
+		return "by";
+	if (!id)
+		return NULL;
+	snprintf(cause->trigger, sizeof(cause->trigger), "fleet");
+	snprintf(cause->fleet, sizeof(cause->fleet), "%s", id);
+	snprintf(cause->by, sizeof(cause->by), "%s", by ? by : "");
+	return NULL;
+}
+
 static void suppressed(struct fr_call *call, const struct fr_decision *d, int code)
 {
-	char text[sizeof(d->why) + 16];
+	char text[sizeof(d->why) + 16], hint[256];
+	const char *trigger = d->cause.trigger;
 
 	if (code == -EDQUOT) {
 		fail(call, -EAGAIN, "`flightrecctl status` lists them, `flightrecctl cancel` cancels one",
@@ -67,12 +99,15 @@ static void suppressed(struct fr_call *call, const struct fr_decision *d, int co
 		return;
 	}
 	snprintf(text, sizeof(text), "suppressed: %s", d->why);
-	fail(call, -EAGAIN,
-		d->verdict == FR_VERDICT_BUSY
-			? "try again when `flightrecctl status` shows fewer queued dumps"
-			: "[Trigger control] in flightrecd.conf(5); "
-			  "`flightrecctl enable control` arms it",
-		text);
+	if (d->verdict == FR_VERDICT_BUSY)
+		snprintf(hint, sizeof(hint), "try again when `flightrecctl status` shows fewer queued dumps");
+	else if (d->verdict == FR_VERDICT_DISABLED)
+		snprintf(hint, sizeof(hint),
+			"[Trigger %s] in flightrecd.conf(5); `flightrecctl enable %s` arms it", trigger,
+			trigger);
+	else
+		snprintf(hint, sizeof(hint), "[Trigger %s] and POLICY in flightrecd.conf(5)", trigger);
+	fail(call, -EAGAIN, hint, text);
 }
 
 static void verb_dump(void *ctx, struct fr_call *call, const cJSON *parameters)
@@ -84,8 +119,8 @@ static void verb_dump(void *ctx, struct fr_call *call, const cJSON *parameters)
 	struct fr_diag diag = {0};
 	const struct fr_window_bounds bounds = read_bounds(parameters);
 	struct control_dump d = {.m = m};
-	const char *reason = "flightrecctl dump";
-	bool waits = true, no_compression = false;
+	const char *reason = "flightrecctl dump", *bad;
+	bool waits = true, no_compression = false, hold = false;
 	const struct fr_decision *decision;
 	enum fr_verdict verdict;
 	struct fr_cause cause;
@@ -101,10 +136,17 @@ static void verb_dump(void *ctx, struct fr_call *call, const cJSON *parameters)
 		return;
 	}
 	(void)fr_param_string(parameters, "reason", &reason);
+	cause = control_cause(call, reason, now_ns);
+	bad = read_fleet(parameters, &cause);
+	if (bad) {
+		fr_call_invalid_parameter(call, bad);
+		return;
+	}
 	(void)fr_param_bool(parameters, "wait", &waits);
+	(void)fr_param_bool(parameters, "hold", &hold);
 	(void)fr_param_bool(parameters, "no_compression", &no_compression);
 	fr_rings_stats(&m->rings, &ring);
-	asked = fr_daemon_asked(m, "control");
+	asked = fr_daemon_asked(m, cause.trigger);
 	r = fr_window_from_bounds(&bounds, now_ns, ring.first_ns, &asked, &diag);
 	if (r < 0) {
 		fr_call_fail(call, &diag, r);
@@ -113,9 +155,9 @@ static void verb_dump(void *ctx, struct fr_call *call, const cJSON *parameters)
 	d.request = (struct fr_dump_request){.uid = fr_call_peer(call)->uid,
 		.asked = asked,
 		.no_compression = no_compression,
+		.hold = hold,
 		.call = waits ? call : NULL};
-	cause = control_cause(call, reason, now_ns);
-	verdict = fr_triggers_request(m->triggers, "control", &cause, dump_for_call, &d);
+	verdict = fr_triggers_request(m->triggers, cause.trigger, &cause, dump_for_call, &d);
 	decision = fr_triggers_get_decision(m->triggers, 0);
 	if (verdict != FR_VERDICT_FIRE && verdict != FR_VERDICT_COALESCE) {
 		suppressed(call, decision, d.code);
@@ -243,6 +285,24 @@ static void verb_remove(void *ctx, struct fr_call *call, const cJSON *parameters
 	fr_daemon_submit(ctx, call, job);
 }
 
+static void verb_uploaded(void *ctx, struct fr_call *call, const cJSON *parameters)
+{
+	struct fr_dump_job *job = fr_dump_job_new(FR_JOB_RELEASE);
+	const uid_t uid = fr_call_peer(call)->uid;
+	const char *file = NULL;
+
+	(void)fr_param_string(parameters, "file", &file);
+	if (job && (job->names = calloc(2, sizeof(*job->names))))
+		job->names[0] = strdup(file);
+	if (!job || !job->names || !job->names[0]) {
+		fr_dump_job_free(job);
+		fail(call, -ENOMEM, NULL, "no memory");
+		return;
+	}
+	job->uid = uid == getuid() ? 0 : uid;
+	fr_daemon_submit(ctx, call, job);
+}
+
 static void verb_list(void *ctx, struct fr_call *call, const cJSON *parameters)
 {
 	struct fr_daemon *m = ctx;
@@ -258,7 +318,9 @@ const struct fr_method fr_verbs_of_dumps[] = {
 		FR_PARAMETERS({"last_ns", fr_param_is_u64, false}, {"post_ns", fr_param_is_u64, false},
 			{"from_usec", fr_param_is_u64, false}, {"to_usec", fr_param_is_u64, false},
 			{"reason", cJSON_IsString, false}, {"wait", cJSON_IsBool, false},
-			{"no_compression", cJSON_IsBool, false})},
+			{"no_compression", cJSON_IsBool, false}, {"from_ns", fr_param_is_time, false},
+			{"to_ns", fr_param_is_time, false}, {"fleet", cJSON_IsString, false},
+			{"by", cJSON_IsString, false}, {"hold", cJSON_IsBool, false})},
 	{FR_METHOD(Cancel), FR_ACCESS_GROUP, verb_cancel,
 		FR_PARAMETERS({"ids", cJSON_IsArray, false}, {"all", cJSON_IsBool, false})},
 	{FR_METHOD(List), FR_ACCESS_GROUP, verb_list, FR_PARAMETERS({0})},
@@ -266,5 +328,6 @@ const struct fr_method fr_verbs_of_dumps[] = {
 		FR_PARAMETERS({"max_use", fr_param_is_u64, false}, {"keep_free", fr_param_is_u64, false},
 			{"max_files", fr_param_is_u64, false}, {"max_age_usec", fr_param_is_u64, false})},
 	{FR_METHOD(Remove), FR_ACCESS_ROOT, verb_remove, FR_PARAMETERS({"files", cJSON_IsArray, true})},
+	{FR_METHOD(Uploaded), FR_ACCESS_GROUP, verb_uploaded, FR_PARAMETERS({"file", cJSON_IsString, true})},
 	{.name = NULL},
 };

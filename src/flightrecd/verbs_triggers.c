@@ -55,28 +55,30 @@ static void verb_triggers(void *daemon, struct fr_call *call, const cJSON *param
 	fr_call_reply(call, reply);
 }
 
-/* Returns whether the trigger NAME switches events. */
-static bool switches_events(const struct fr_daemon *m, const char *name)
+/* Returns whether the trigger NAME switches events or asks the fleet. */
+static bool does_more_than_dump(const struct fr_daemon *m, const char *name)
 {
+	char fleet[FR_TRIGGER_FLEET_SIZE];
 	struct fr_trigger_info info;
 
 	for (size_t i = 0; i < fr_triggers_count(m->triggers); i++) {
 		fr_triggers_get_info(m->triggers, i, &info);
 		if (!strcmp(info.name, name))
-			return fr_trigger_config_switches(info.config);
+			return fr_trigger_config_switches(info.config) ||
+			       fr_trigger_config_fleet(info.config, fleet);
 	}
 	return false;
 }
 
 /* Members of the group may test a trigger, because a test only makes a dump. But to switch an event takes
-   something away from others. */
+   something away from others, and to ask the fleet makes dumps on other machines. */
 static int check_tester(
 	const struct fr_daemon *m, const struct fr_peer *peer, const char *name, struct fr_diag *d)
 {
-	if (peer->uid == 0 || peer->uid == geteuid() || !switches_events(m, name))
+	if (peer->uid == 0 || peer->uid == geteuid() || !does_more_than_dump(m, name))
 		return 0;
 	return fr_fail(d, -EPERM, "ask root",
-		"the trigger %s switches events (Action=), so only root may test it", name);
+		"the trigger %s switches events or asks the fleet (Action=), so only root may test it", name);
 }
 
 static void verb_test_trigger(void *daemon, struct fr_call *call, const cJSON *parameters)

@@ -45,6 +45,8 @@ cJSON *fr_cause_json(const struct fr_cause *c, uid_t uid, const struct fr_clock_
 		fr_json_add_u64(o, "threshold", c->threshold);
 	add_text(o, "unit", fr_cause_unit_name(c->unit));
 	add_process(o, c, uid);
+	add_text(o, "fleet", c->fleet);
+	add_text(o, "by", c->by);
 	fr_json_add_time(o, "time", fr_clock_to_realtime(&pair, c->time_ns));
 	fr_json_add_u64(o, "monotonic_ns", c->time_ns);
 	return o;

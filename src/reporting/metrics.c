@@ -231,6 +231,14 @@ static void add_dumps(struct fr_openmetrics *o, const struct fr_view *v)
 	counter(o, "flightrec_dumps_removed", "Dumps that were removed.", v->counters->dumps_removed);
 	counter(o, "flightrec_dumps_not_durable", "Dumps whose directory could not be synced.",
 		v->counters->dumps_not_durable);
+	gauge(o, "flightrec_dumps_held", NULL, "Dumps that are kept until they are uploaded.", s->held);
+	gauge(o, "flightrec_dumps_held_bytes", "bytes",
+		"Size of the dumps that are kept until they are uploaded.", s->held_bytes);
+	counter(o, "flightrec_dumps_held_removed",
+		"Dumps that were removed before they were uploaded, because the disk had no room.",
+		s->held_removed);
+	counter(o, "flightrec_holds_expired", "Dumps that nobody has uploaded within a day.",
+		s->holds_expired);
 	gauge(o, "flightrec_dumps_queued", NULL, "Dumps that wait or are being written.", s->queued);
 	gauge(o, "flightrec_dumps_kept_bytes", "bytes", "Bytes of the ring that are pinned by a kept dump.",
 		s->kept ? s->kept_bytes : 0);

@@ -303,7 +303,9 @@ static void add_dumps(const struct fr_view *v, cJSON *status)
 		{"canceled", v->counters->dumps_canceled}, {"queued", s->queued},
 		{"waiting_post_trigger", s->waiting_post}, {"rescued", v->counters->dumps_rescued},
 		{"given_up", v->counters->dumps_given_up}, {"removed", v->counters->dumps_removed},
-		{"not_durable", v->counters->dumps_not_durable});
+		{"not_durable", v->counters->dumps_not_durable}, {"held", s->held},
+		{"held_bytes", s->held_bytes}, {"held_removed", s->held_removed},
+		{"holds_expired", s->holds_expired});
 	cJSON_AddItemToObject(o, "waiting", v->waiting);
 	add_writing(o, s, v->now_ns);
 	add_kept(o, s, v->now_ns);

@@ -125,6 +125,15 @@ cJSON *fr_trigger_json(const struct fr_trigger_info *i, const struct fr_config *
 	return o;
 }
 
+static void add_fleet(cJSON *o, const struct fr_decision *d)
+{
+	cJSON *selectors = cJSON_AddArrayToObject(o, "fleet");
+
+	for (const char *s = d->fleet; s; s = argz_next(d->fleet, d->fleet_len, s))
+		cJSON_AddItemToArray(selectors, cJSON_CreateString(s));
+	FR_JSON_ADD_NUMBERS(o, {"from_ns", d->from_ns}, {"to_ns", d->to_ns});
+}
+
 cJSON *fr_decision_json(const struct fr_decision *d)
 {
 	const struct fr_clock_pair pair = fr_clock_pair_now();
@@ -142,6 +151,8 @@ cJSON *fr_decision_json(const struct fr_decision *d)
 		fr_json_add_u64(o, "dump_id", d->dump_id);
 	if (d->file[0])
 		cJSON_AddStringToObject(o, "file", d->file);
+	if (d->fleet_len)
+		add_fleet(o, d);
 	fr_json_add_u64(o, "repeats", d->repeats);
 	fr_json_add_u64(o, "last_age_ns", now_ns > d->last_ns ? now_ns - d->last_ns : 0);
 	cJSON_AddItemToObject(o, "cause", fr_cause_json(&d->cause, (uid_t)-1, NULL));

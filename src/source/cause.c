@@ -97,4 +97,5 @@ void fr_cause_fill_from_proc(struct fr_cause *c)
 	fr_utf8_sanitize(c->detail);
 	fr_utf8_sanitize(c->comm);
 	fr_utf8_sanitize(c->cgroup);
+	fr_utf8_sanitize(c->by);
 }

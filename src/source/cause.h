@@ -10,6 +10,7 @@
 #define FR_TRIGGER_NAME_SIZE 64
 #define FR_CAUSE_TEXT_SIZE 128
 #define FR_CAUSE_CGROUP_SIZE 256
+#define FR_CAUSE_FLEET_SIZE 64 /* the id of a dump of the fleet, with its NUL */
 
 /* The same numbers as enum flightrec_unit of include/flightrec/trigger.bpf.h. */
 enum fr_unit_of_cause {
@@ -21,7 +22,7 @@ enum fr_unit_of_cause {
 };
 
 struct fr_cause {
-	char trigger[FR_TRIGGER_NAME_SIZE]; /* NAME of [Trigger NAME], or "signal", or "control" */
+	char trigger[FR_TRIGGER_NAME_SIZE]; /* NAME of [Trigger NAME], or "signal", "control", "fleet" */
 	const char *source; /* name of the source's class: "bpf", "pressure" …; static storage */
 	char reason[FR_CAUSE_TEXT_SIZE]; /* the kind of anomaly: "run-queue latency" */
 	char detail[FR_CAUSE_TEXT_SIZE]; /* for example a device or a system call; may be empty */
@@ -32,6 +33,8 @@ struct fr_cause {
 	int cpu;	/* -1: the anomaly belongs to no CPU */
 	char comm[16];
 	char cgroup[FR_CAUSE_CGROUP_SIZE]; /* path below the cgroup root, "/system.slice/…"; may be empty */
+	/* Of a dump of the fleet: its id, and who asked for it; otherwise empty. */
+	char fleet[FR_CAUSE_FLEET_SIZE], by[FR_CAUSE_TEXT_SIZE];
 };
 
 /* "ns", "count", "bytes", "percent" or "". */

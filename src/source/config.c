@@ -85,10 +85,72 @@ bool fr_trigger_config_dumps(const struct fr_trigger_config *c)
 
 bool fr_trigger_config_switches(const struct fr_trigger_config *c)
 {
+	struct fr_trigger_action a;
+
 	for (char *line = c->actions; line; line = argz_next(c->actions, c->actions_len, line))
-		if (strcmp(line, "dump") != 0)
+		if (fr_trigger_action_parse(line, &a) == 0 && !a.is_dump && !a.fleet)
 			return true;
 	return false;
+}
+
+size_t fr_trigger_config_fleet(const struct fr_trigger_config *c, char ret[static FR_TRIGGER_FLEET_SIZE])
+{
+	struct fr_trigger_action a;
+	size_t len = 0;
+
+	for (char *line = c->actions; line; line = argz_next(c->actions, c->actions_len, line)) {
+		const size_t n = fr_trigger_action_parse(line, &a) == 0 && a.fleet ? strlen(a.fleet) + 1 : 0;
+
+		if (!n || n > FR_TRIGGER_FLEET_SIZE - len)
+			continue;
+		memcpy(ret + len, a.fleet, n);
+		len += n;
+	}
+	return len;
+}
+
+/* Returns whether the N bytes of TEXT are a condition of a selector: "NAME=VALUE" or "NAME!=VALUE". A value
+   may be a pattern with * and ?. */
+static bool is_condition(const char *text, size_t n)
+{
+	static const char label[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./";
+	static const char pattern[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./*?";
+	const size_t name = strspn(text, label);
+	size_t at = name;
+
+	at += at < n && text[at] == '!';
+	if (!name || at >= n || text[at] != '=')
+		return false;
+	at++;
+	return at < n && at + strspn(text + at, pattern) >= n;
+}
+
+/* Returns whether TEXT can be a selector: "*", or conditions with commas between them. */
+static bool is_selector(const char *text)
+{
+	static const char blanks[] = " \t";
+
+	if (!strcmp(text, "*"))
+		return true;
+	for (;;) {
+		size_t n = strcspn(text += strspn(text, blanks), ","), end = n;
+
+		while (end && strchr(blanks, text[end - 1]))
+			end--;
+		if (!is_condition(text, end))
+			return false;
+		text += n;
+		if (!*text++)
+			return true;
+	}
+}
+
+/* Parses the text after "fleet". */
+static int parse_fleet(const char *text, struct fr_trigger_action *ret)
+{
+	text += strspn(text, " \t");
+	ret->fleet = text;
+	return is_selector(text) && strlen(text) < FR_TRIGGER_FLEET_SIZE ? 0 : -EINVAL;
 }
 
 /* Parses the words after NAME: "to RATE" and "for TIME". */
@@ -124,6 +186,8 @@ int fr_trigger_action_parse(const char *text, struct fr_trigger_action *ret)
 	*ret = (struct fr_trigger_action){.is_dump = !strcmp(text, "dump")};
 	if (ret->is_dump)
 		return 0;
+	if (!strncmp(text, "fleet", 5) && (text[5] == ' ' || text[5] == '\t'))
+		return parse_fleet(text + 5, ret);
 	if (snprintf(copy, sizeof(copy), "%s", text) >= (int)sizeof(copy))
 		return -EINVAL;
 	word = strtok_r(copy, " \t", &save);

@@ -12,9 +12,9 @@
 
 #define FR_TRIGGER_UNSET UINT64_MAX /* a duration that the section does not set, so a default applies */
 
-/* The kind of a trigger selects its source (the code that sees the anomalies). Each kind except signal and
-   control has a key of its own. A section has exactly one of these keys; if the section has the name of a
-   built-in trigger, it needs no key. */
+/* The kind of a trigger selects its source (the code that sees the anomalies). Each kind except signal,
+   control and fleet has a key of its own. A section has exactly one of these keys; if the section has the
+   name of a built-in trigger, it needs no key. */
 enum fr_trigger_kind {
 	FR_TRIGGER_SIGNAL,	/* [Trigger signal]: SIGUSR1; always there */
 	FR_TRIGGER_CONTROL,	/* [Trigger control]: flightrecctl dump; always there */
@@ -26,6 +26,7 @@ enum fr_trigger_kind {
 	FR_TRIGGER_EVENT,	/* Event= in perf's syntax */
 	FR_TRIGGER_TIMER,	/* Every=1h */
 	FR_TRIGGER_APPLICATION, /* Application=yes: an application asks for a dump, see flightrec/trigger.h */
+	FR_TRIGGER_FLEET,	/* [Trigger fleet]: a dump of the fleet; always there */
 	FR_TRIGGER_KINDS,
 };
 
@@ -34,7 +35,8 @@ struct fr_trigger_config {
 	char *name;
 	char *origin; /* "file:line" for error messages; NULL: the trigger has no section */
 	enum fr_trigger_kind kind;
-	char *subject;	   /* value of the kind's key; NULL for signal, control, timer, application */
+	char *subject;	   /* value of the kind's key; NULL for signal, control, fleet, timer,
+			      application */
 	uint64_t every_ns; /* Every= */
 
 	/* The source reads the members from here to set_len. */
@@ -59,21 +61,28 @@ struct fr_trigger_config {
 	size_t actions_len;
 };
 
+#define FR_TRIGGER_FLEET_SIZE 512 /* all selectors of Action=fleet of a trigger, each with its NUL */
+
 /* A line Action=. */
 struct fr_trigger_action {
-	bool is_dump; /* the other members have no meaning then */
+	bool is_dump;	   /* the other members have no meaning then */
+	const char *fleet; /* the selector of Action=fleet, in the text of the line; NULL: another action. If
+			      it is not NULL, the members below have no meaning. */
 	enum fr_switch_action action;
 	char event[64];	 /* a name, or a pattern with * and ? */
 	uint64_t rate;	 /* for FR_SWITCH_RAISE; 0: not changed */
 	uint64_t for_ns; /* 0: until SwitchLimit= */
 };
-/* Parses "dump", "enable NAME", "disable NAME" or "raise NAME to 999"; all but the first can end with "for
-   30s". Returns 0 or -EINVAL. */
+/* Parses "dump", "fleet SELECTOR", "enable NAME", "disable NAME" or "raise NAME to 999"; the last three can
+   end with "for 30s". RET->fleet points into TEXT. Returns 0 or -EINVAL. */
 int fr_trigger_action_parse(const char *text, struct fr_trigger_action *ret);
 /* Returns whether one of the actions is a dump. */
 bool fr_trigger_config_dumps(const struct fr_trigger_config *c);
 /* Returns whether one of the actions switches events. */
 bool fr_trigger_config_switches(const struct fr_trigger_config *c);
+/* Writes the selectors of Action=fleet into RET, in the format of argz_add(3). Returns their length; 0: there
+   is no such action. The caller (a configuration that is checked) has selectors that fit. */
+size_t fr_trigger_config_fleet(const struct fr_trigger_config *c, char ret[static FR_TRIGGER_FLEET_SIZE]);
 
 /* [Triggers]: defaults and limits for all triggers. */
 struct fr_triggers_config {

@@ -108,7 +108,7 @@ extern const struct fr_source_class fr_source_event;
 extern const struct fr_source_class fr_source_timer;
 extern const struct fr_source_class fr_source_application;
 
-/* Returns the class for KIND; or NULL for signal and control, which have no source. */
+/* Returns the class for KIND; or NULL for signal, control and fleet, which have no source. */
 const struct fr_source_class *fr_source_class_for_kind(enum fr_trigger_kind kind);
 
 /* Opens a source of CLASS. ENV, CONFIG and TRIGGER are borrowed until the source is closed. Returns 0; or a

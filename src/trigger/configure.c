@@ -17,6 +17,7 @@ static const struct {
 	{"signal", FR_TRIGGER_SIGNAL},
 	{"control", FR_TRIGGER_CONTROL},
 	{"application", FR_TRIGGER_APPLICATION},
+	{"fleet", FR_TRIGGER_FLEET},
 };
 
 static bool is_requested_by_person(enum fr_trigger_kind kind)
@@ -26,13 +27,16 @@ static bool is_requested_by_person(enum fr_trigger_kind kind)
 
 static void apply_defaults(struct fr_trigger_config *c, const struct fr_triggers_config *all)
 {
-	const bool has_cooldown = !is_requested_by_person(c->kind) && c->kind != FR_TRIGGER_TIMER;
+	const bool has_cooldown = !is_requested_by_person(c->kind) && c->kind != FR_TRIGGER_TIMER &&
+				  c->kind != FR_TRIGGER_FLEET;
 
 	if (c->cooldown_ns == FR_TRIGGER_UNSET)
 		c->cooldown_ns = has_cooldown ? all->cooldown_ns : 0;
 	if (c->min_fill_ns == FR_TRIGGER_UNSET)
 		c->min_fill_ns = all->min_fill_ns;
-	if (c->window_ns == FR_TRIGGER_UNSET && !is_requested_by_person(c->kind))
+	/* A dump of the fleet has the window that the fleet asks for. */
+	if (c->window_ns == FR_TRIGGER_UNSET && !is_requested_by_person(c->kind) &&
+		c->kind != FR_TRIGGER_FLEET)
 		c->window_ns = all->window_ns;
 }
 

@@ -57,6 +57,28 @@ static void explain(const struct fr_triggers *t, const struct fr_policy_trigger 
 #undef WHY
 }
 
+static bool makes_dump(enum fr_verdict v)
+{
+	return v == FR_VERDICT_FIRE || v == FR_VERDICT_COALESCE;
+}
+
+/* Carries out Action=fleet: whoever watches the decisions asks the fleet. It depends on all of the policy,
+   like a dump. */
+static void ask_fleet(const struct fr_triggers *t, const struct fr_trigger *g, struct fr_decision *d)
+{
+	const struct fr_trigger_config *c = &g->config;
+	const size_t len = strlen(d->why);
+
+	if (!makes_dump(d->verdict) || !t->ops.window)
+		return;
+	d->fleet_len = fr_trigger_config_fleet(c, d->fleet);
+	if (!d->fleet_len)
+		return;
+	t->ops.window(t->ops.ctx, c->window_ns, c->post_ns, d->cause.time_ns, &d->from_ns, &d->to_ns);
+	snprintf(d->why + len, sizeof(d->why) - len, "%sasks the fleet: %.100s%s", len ? "; " : "", d->fleet,
+		strlen(d->fleet) + 1 < d->fleet_len ? ", …" : "");
+}
+
 /* Carries out the actions that switch events. They do not depend on MinFill= and RateLimit=, which limit
    dumps. */
 static void act(struct fr_triggers *t, const struct fr_trigger *g, struct fr_decision *d)
@@ -69,11 +91,6 @@ static void act(struct fr_triggers *t, const struct fr_trigger *g, struct fr_dec
 		return;
 	t->ops.act(t->ops.ctx, &g->config, &d->cause, done, sizeof(done));
 	snprintf(d->why + len, sizeof(d->why) - len, "%s%s", len && done[0] ? "; " : "", done);
-}
-
-static bool makes_dump(enum fr_verdict v)
-{
-	return v == FR_VERDICT_FIRE || v == FR_VERDICT_COALESCE;
 }
 
 /* Returns the latest decision of G if D only repeats it: both decisions have the same verdict, and make no
@@ -184,6 +201,7 @@ const struct fr_decision *fr_trigger_decide(struct fr_triggers *t, struct fr_tri
 		d.verdict = start_dump(t, p, &d, dump, dump_ctx);
 	explain(t, p, &q, &d);
 	act(t, g, &d);
+	ask_fleet(t, g, &d);
 	return remember(t, g, &d);
 }
 

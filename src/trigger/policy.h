@@ -41,8 +41,8 @@ struct fr_policy_trigger {
 	bool enabled;
 	bool by_person;	    /* a person asks for the dump (signal, control, test): it takes no token, and
 			       min_fill_ns does not apply */
-	bool only_switches; /* its actions only switch events: it takes no token either, needs no filled ring,
-			       and its cause goes into no dump */
+	bool only_switches; /* its actions make no dump here: they switch events or ask the fleet. It takes no
+			       token either, needs no filled ring, and its cause goes into no dump */
 	uint64_t cooldown_ns, min_fill_ns;
 	uint64_t quiet_until_ns; /* end of the cool-down */
 	uint64_t counts[FR_VERDICTS];

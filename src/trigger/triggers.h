@@ -24,6 +24,11 @@ struct fr_decision {
 	uint64_t dump_id; /* FIRE and COALESCE: number of the job; 0: the trigger only switches events */
 	char file[64];	  /* FIRE and COALESCE: name of the dump's file; "" until the file is written */
 	char why[160];	  /* the reason: "cools down for another 42 s", "shares the file of dump 7" */
+	/* Action=fleet: the selectors, in the format of argz_add(3), and the window for the fleet (monotonic;
+	   from_ns 0: the whole ring). fleet_len 0: the decision does not ask the fleet. */
+	char fleet[FR_TRIGGER_FLEET_SIZE];
+	size_t fleet_len;
+	uint64_t from_ns, to_ns;
 	/* A storm of anomalies makes one decision. `repeats` is the number of later anomalies that were
 	   suppressed with the same verdict. `last_ns` is the time of the newest of these anomalies. */
 	uint64_t repeats, last_ns;
@@ -49,6 +54,9 @@ struct fr_triggers_ops {
 	   sched:sched_switch". */
 	void (*act)(void *ctx, const struct fr_trigger_config *config, const struct fr_cause *cause,
 		char *ret, size_t size);
+	/* Sets *RET_FROM_NS and *RET_TO_NS to the window of a trigger with these values around TIME_NS. */
+	void (*window)(void *ctx, uint64_t window_ns, uint64_t post_ns, uint64_t time_ns,
+		uint64_t *ret_from_ns, uint64_t *ret_to_ns);
 	uint64_t (*ring_span_ns)(void *ctx);
 	/* Receives each decision (borrowed). For each trigger, repeats (fr_decision.repeats) are reported at
 	   most once a second. */
@@ -109,18 +117,19 @@ struct fr_triggers *fr_triggers_free(struct fr_triggers *t);
  * - A trigger that cannot be armed is reported to ops.armed(), and does not affect the other triggers.
  * - The counters of a trigger are kept as long as a trigger of the same name exists. The effect of
  *   fr_triggers_enable() ends when the next configuration is put in force.
- * - "signal", "control", "application" and each built-in probe exist even if they have no section. A
+ * - "signal", "control", "application", "fleet" and each built-in probe exist even if they have no section. A
  *   probe without a section is enabled only if it is armed by default.
- * - The parameter `all` has the defaults for all triggers. Two defaults are different: signal, control and
- *   timers have no cool-down, and signal and control have the window of [Dump].
+ * - The parameter `all` has the defaults for all triggers. Two defaults are different: signal, control,
+ *   fleet and timers have no cool-down, and signal, control and fleet have the window of [Dump].
  */
 int fr_triggers_configure(struct fr_triggers *t, const struct fr_triggers_config *all,
 	const struct fr_trigger_config *configs, size_t n);
 
-/* Handles the request of a person, by SIGUSR1 or a call of the control socket. NAME is "signal" or "control".
-   The request takes no token, and MinFill= does not apply. The policy does not add the request to a dump that
-   waits. If the verdict is FIRE, calls dump(), which starts the dump and returns the same as ops.dump().
-   Returns the verdict; the newest decision of the trigger NAME has the reason. */
+/* Handles a request by SIGUSR1 or a call of the control socket. NAME is "signal", "control" or "fleet". A
+   request of a person ("signal", "control") takes no token, and MinFill= does not apply. The policy does not
+   add the request to a dump that waits. If the verdict is FIRE, calls dump(), which starts the dump and
+   returns the same as ops.dump(). Returns the verdict; the newest decision of the trigger NAME has the
+   reason. */
 enum fr_verdict fr_triggers_request(struct fr_triggers *t, const char *name, const struct fr_cause *cause,
 	int (*dump)(void *ctx, const struct fr_cause *cause, uint64_t *ret_id), void *ctx);
 

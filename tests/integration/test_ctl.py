@@ -239,7 +239,7 @@ def test_a_recorder_that_a_person_starts_does_not_arm_the_triggers_of_the_servic
         r = until("answer", lambda: (r := ctl("triggers", "--json", "--socket", socket)).code == 0 and r)
         triggers = {t["name"]: t["state"] for t in json.loads(r.out)["triggers"]}
         assert {"hourly", "daily"} <= set(triggers), "the recorder knows the triggers"
-        own = {"signal", "control", "application"}
+        own = {"signal", "control", "application", "fleet"}
         if len(armed) == 1:
             assert {n for n, state in triggers.items() if state == "armed"} - own == armed
         assert {n for n in ("hourly", "daily") if triggers[n] == "armed"} == armed

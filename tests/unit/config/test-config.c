@@ -276,6 +276,7 @@ TEST(each_kind_of_source)
 		{"[Trigger application]\n", FR_TRIGGER_APPLICATION, NULL},
 		{"[Trigger signal]\nWindow=1min\n", FR_TRIGGER_SIGNAL, NULL},
 		{"[Trigger control]\nEnabled=no\n", FR_TRIGGER_CONTROL, NULL},
+		{"[Trigger fleet]\nCooldown=10s\n", FR_TRIGGER_FLEET, NULL},
 		/* The source of a trigger can be removed or replaced. */
 		{"[Trigger x]\nEvery=1h\nEvery=\nApplication=yes\n", FR_TRIGGER_APPLICATION, NULL},
 		{"[Trigger x]\nProgram=/a.o\nProgram=/b.o\n", FR_TRIGGER_PROGRAM, "/b.o"},
@@ -327,6 +328,45 @@ TEST(actions_are_parsed)
 	}
 	for (size_t i = 0; i < FR_ARRAY_SIZE(invalid); i++)
 		assert_int_equal(fr_trigger_action_parse(invalid[i], &a), -EINVAL);
+}
+
+TEST(selectors_of_the_fleet_are_checked)
+{
+	static const char *const valid[][2] = {{"fleet *", "*"}, {"fleet role=db", "role=db"},
+		{"fleet  name=web-?,zone!=b*", "name=web-?,zone!=b*"}, {"fleet a/b=1, c = d", NULL},
+		{"fleet a/b=1, c.d=e_f", "a/b=1, c.d=e_f"}};
+	static const char *const invalid[] = {"fleet", "fleet ", "fleet role", "fleet =db",
+		"fleet role=", "fleet role!db", "fleet role=db,", "fleet ,", "fleet *,a=b", "fleet a=b;c",
+		"fleet a*=b", "fleet a=\xc3\xa4", "fleets a=b", "fleet a=b\n"};
+	struct fr_trigger_action a;
+
+	for (size_t i = 0; i < FR_ARRAY_SIZE(valid); i++) {
+		assert_int_equal(fr_trigger_action_parse(valid[i][0], &a), valid[i][1] ? 0 : -EINVAL);
+		if (valid[i][1])
+			assert_string_equal(a.fleet, valid[i][1]);
+		assert_false(a.is_dump);
+	}
+	for (size_t i = 0; i < FR_ARRAY_SIZE(invalid); i++)
+		assert_int_equal(fr_trigger_action_parse(invalid[i], &a), -EINVAL);
+}
+
+TEST(the_selectors_of_a_trigger_are_bounded)
+{
+	_cleanup_(fr_config_deinit) struct fr_config c = {0};
+	char text[160] = "fleet a=", selectors[FR_TRIGGER_FLEET_SIZE];
+	struct fr_diag d = {0};
+
+	memset(text + strlen(text), 'x', 100);
+	fr_config_init(&c);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(fr_config_set(&c, "Trigger a", "Action", text, "x", NULL), 0);
+	assert_int_equal(fr_trigger_config_fleet(&c.trigger[0], selectors), 4 * 103);
+	assert_false(fr_trigger_config_dumps(&c.trigger[0]));
+	assert_false(fr_trigger_config_switches(&c.trigger[0]));
+	assert_int_equal(fr_config_set(&c, "Trigger a", "Action", text, "x", &d), -EINVAL);
+	assert_string_equal(d.what, "x: the selectors of Action=fleet have more than 511 bytes");
+	assert_int_equal(fr_config_set(&c, "Trigger a", "Action", "dump", "x", NULL), 0);
+	assert_true(fr_trigger_config_dumps(&c.trigger[0]));
 }
 
 TEST(actions_add_up)
@@ -452,7 +492,8 @@ static const struct {
 	{"Fleet", "UploadLimit", "a size", "64M", {"fast"}},
 	{"Fleet", "Incident", "a duration longer than 0", "30s", {"0"}},
 	{"Fleet", "MetricsListen", "an address with a port", "[::1]:9752", {"9753"}},
-	{"Trigger a", "Action", "an action", "raise NAME", {"x", "raise", "enable a for", "disable a to 9"}},
+	{"Trigger a", "Action", "an action", "raise NAME",
+		{"x", "raise", "enable a for", "disable a to 9", "fleet a"}},
 };
 
 TEST(a_bad_value_is_refused)
@@ -512,6 +553,7 @@ TEST(a_mistake_is_reported_with_its_line_and_a_hint)
 			"x.conf:1: Filter= has no effect beside Program=", ""},
 		{"[Trigger signal]\nThreshold=5\n", "x.conf:1: Threshold= has no effect in [Trigger signal]",
 			""},
+		{"[Trigger fleet]\nAction=dump\n", "x.conf:1: Action= has no effect in [Trigger fleet]", ""},
 		{"[Trigger oom-kill]\nSyscall=read\n",
 			"x.conf:1: Syscall= has no effect on the probe oom-kill", ""},
 		{"[Fleet]\nEnabled=yes\n", "Enabled=yes of [Fleet] needs Servers=", "Enabled=no"},

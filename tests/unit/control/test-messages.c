@@ -218,7 +218,8 @@ TEST(parameter_is_read_if_its_type_fits)
 					     {"s", cJSON_IsString, false}, {"b", cJSON_IsBool, true}, {0}};
 	cJSON *one = cJSON_Parse("{\"s\":\"x\"}");
 	cJSON *p = cJSON_Parse("{\"n\":30000000000,\"half\":0.5,\"minus\":-1,\"huge\":1e300,\"inf\":1e999,"
-			       "\"s\":\"x\",\"b\":true,\"nil\":null}");
+			       "\"s\":\"x\",\"b\":true,\"nil\":null,\"late\":1152921504606846976,"
+			       "\"digits\":\"9007199254740993\",\"too_late\":\"4611686018427387905\"}");
 	const char *s = "old";
 	uint64_t n = 7;
 	bool b = false;
@@ -230,6 +231,17 @@ TEST(parameter_is_read_if_its_type_fits)
 	assert_int_equal(n, 7);
 	assert_int_equal(fr_param_u64(p, "n", &n), 1);
 	assert_int_equal(n, 30000000000);
+	assert_int_equal(fr_param_time(p, "n", &n), 1);
+	assert_int_equal(n, 30000000000);
+	assert_int_equal(fr_param_time(p, "late", &n), 1);
+	assert_int_equal(n, 1ULL << 60);
+	assert_int_equal(fr_param_time(p, "digits", &n), 1);
+	assert_int_equal(n, 9007199254740993);
+	assert_int_equal(fr_param_time(p, "nil", &n), 0);
+	assert_int_equal(fr_param_time(p, "too_late", &n), -EINVAL);
+	for (size_t i = 0; i < FR_ARRAY_SIZE(no_numbers); i++)
+		assert_int_equal(fr_param_time(p, no_numbers[i], &n), -EINVAL);
+	assert_int_equal(n, 9007199254740993);
 	assert_int_equal(fr_param_string(p, "n", &s), -EINVAL);
 	assert_string_equal(s, "old");
 	assert_int_equal(fr_param_string(p, "s", &s), 1);

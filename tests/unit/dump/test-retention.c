@@ -6,6 +6,7 @@
 #include "../unit.h"
 #include "base/clock.h"
 #include "base/cleanup.h"
+#include "dump/hold.h"
 #include "dump/names.h"
 #include "dump/vacuum.h"
 
@@ -127,6 +128,43 @@ TEST(a_new_dump_stays)
 	assert_true(fr_retention_choose(&r, &disk, files, N));
 	assert_false(files[9].remove);
 	assert_true(fr_retention_choose(&r, &disk, files, 0));
+}
+
+/* Four dumps are held: 0, 1, 4 and 5. */
+TEST(held_dumps_stay_as_long_as_there_is_room)
+{
+	static const struct {
+		struct fr_retention limits;
+		uint64_t need;
+		const char *gone;
+		bool misfit;
+	} cases[] = {
+		{{.max_files = 7}, 0, "236", false},
+		{{.max_files = 4}, 0, "236789", false},
+		{{.max_files = 2}, 0, "236789", true},
+		{{.max_use = 10 * M}, 0, "236789", true},
+		{{.max_age_ns = 1}, 0, "236789", false},
+		{{.keep_free = 530 * M}, 0, "236", false},
+		{{.keep_free = 580 * M}, 0, "01236789", false},
+		{{.keep_free = 900 * M}, 0, "0123456789", true},
+		{{0}, 560 * M, "236789", false},
+		{{0}, 561 * M, "0236789", false},
+		{{.keep_free = 520 * M}, 60 * M, "01236789", false},
+	};
+
+	for (size_t c = 0; c < FR_ARRAY_SIZE(cases); c++) {
+		const struct fr_retention_disk disk = {
+			.size = 1000 * M, .free = 500 * M, .now_ns = NOW, .need = cases[c].need};
+		struct fr_retention_file files[N];
+
+		make_files(files);
+		for (unsigned i = 0; i < N; i++)
+			files[i].held = i < 2 || i == 4 || i == 5;
+		assert_int_equal(fr_retention_choose(&cases[c].limits, &disk, files, N), !cases[c].misfit);
+		for (unsigned i = 0; i < N; i++)
+			if (files[i].remove != (strchr(cases[c].gone, '0' + (int)i) != NULL))
+				fail_msg("case %zu: file %u: %d", c, i, files[i].remove);
+	}
 }
 
 TEST(default_limits_are_parts_of_the_disk)
@@ -371,4 +409,77 @@ TEST(leftovers_of_a_killed_recorder_are_removed)
 	ARE_THERE(".perf.data.0123abcd", FILES_OF(DUMP("03")));
 }
 
+TEST(a_hold_is_a_file_that_ends)
+{
+	const struct fr_retention limits = {.max_files = 1};
+	const struct timespec old[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
+	const uint64_t now_ns = fr_now_ns(CLOCK_REALTIME);
+	struct fr_vacuum_report report;
+	struct fixture *f = *state;
+	uint64_t n, bytes;
+
+	PUT(FILES_OF(DUMP("01")), FILES_OF(DUMP("02")), FILES_OF(DUMP("03")), MERGED("01"),
+		SIDECAR(MERGED("01")), MERGED("01") ".hold");
+	assert_int_equal(fr_hold_make(f->dirfd, DUMP("01")), 0);
+	assert_int_equal(fr_hold_make(f->dirfd, DUMP("01")), -EEXIST);
+	assert_int_equal(fr_hold_make(f->dirfd, DUMP("02")), 0);
+	assert_int_equal(fr_hold_check(f->dirfd, DUMP("03"), now_ns), 0);
+	assert_int_equal(fr_hold_check(f->dirfd, DUMP("01"), now_ns), 1);
+	assert_int_equal(fr_hold_check(f->dirfd, DUMP("01"), now_ns + 25 * HOUR), -ETIME);
+	/* The clock was set back. */
+	assert_int_equal(fr_hold_check(f->dirfd, DUMP("01"), 1), 1);
+	assert_int_equal(fr_holds_count(f->dirfd, &n, &bytes), 0);
+	assert_int_equal(n, 2);
+	assert_in_range(bytes, 4 * 8192, 5 * 8192);
+	/* A merged file is never held. */
+	vacuum(f, limits, UINT64_MAX, GONE(MERGED("01"), DUMP("03")), &report);
+	assert_false(report.fits);
+	assert_int_equal(report.n_held_removed, 0);
+	/* The hold of the first dump is too old. */
+	assert_int_equal(utimensat(f->dirfd, DUMP("01") ".hold", old, 0), 0);
+	vacuum(f, limits, UINT64_MAX, GONE(DUMP("01")), &report);
+	assert_true(report.fits);
+	assert_int_equal(report.n_holds_expired, 1);
+	ARE_GONE(DUMP("01"), DUMP("01") ".hold", DUMP("03"), SIDECAR(DUMP("03")));
+	ARE_THERE(FILES_OF(DUMP("02")), DUMP("02") ".hold");
+}
+
+TEST(held_dumps_make_room_and_are_released)
+{
+	const struct fr_retention room = {.keep_free = UINT64_MAX / 2}, age = {.max_age_ns = 1};
+	struct fr_vacuum_report report = {0};
+	struct fr_diag d = {0};
+	struct fixture *f = *state;
+
+	PUT(FILES_OF(DUMP("01")), FILES_OF(DUMP("02")), FILES_OF(DUMP("03")), MERGED("01"));
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(
+			fr_hold_make(f->dirfd, ((const char *[]){DUMP("01"), DUMP("02"), DUMP("03")})[i]), 0);
+	vacuum(f, age, UINT64_MAX, GONE(NULL), &report);
+	assert_int_equal(fr_hold_release(f->dirfd, DUMP("01"), &d), 0);
+	assert_int_equal(fr_hold_release(f->dirfd, DUMP("01"), &d), 0);
+	assert_int_equal(fr_hold_release(f->dirfd, DUMP("09"), &d), -ENOENT);
+	assert_int_equal(fr_hold_release(f->dirfd, MERGED("01"), &d), -EINVAL);
+	assert_int_equal(fr_hold_release(f->dirfd, "../" DUMP("02"), &d), -EINVAL);
+	assert_int_equal(fr_hold_release(f->dirfd, "", &d), -EINVAL);
+	vacuum(f, age, UINT64_MAX, GONE(DUMP("01")), &report);
+	/* A person removes the second one. No disk has enough room for KeepFree=. */
+	report = (struct fr_vacuum_report){0};
+	assert_int_equal(fr_vacuum_remove(f->dirfd, DUMP("02"), &report, NULL), 0);
+	fr_vacuum_report_deinit(&report);
+	ARE_GONE(DUMP("02"), DUMP("02") ".hold");
+	vacuum(f, room, UINT64_MAX, GONE(DUMP("03")), &report);
+	assert_int_equal(report.n_held_removed, 1);
+	ARE_GONE(DUMP("03") ".hold");
+}
+
+TEST(a_hold_without_a_dump_is_a_leftover)
+{
+	struct fixture *f = *state;
+
+	PUT(DUMP("01") ".hold", DUMP("02"), DUMP("02") ".hold");
+	assert_int_equal(fr_vacuum_leftovers(f->dirfd), 0);
+	ARE_GONE(DUMP("01") ".hold");
+	ARE_THERE(DUMP("02") ".hold");
+}
 /* NOLINTEND(bugprone-suspicious-missing-comma) */

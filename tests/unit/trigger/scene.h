@@ -110,6 +110,13 @@ static void on_act(void *ctx, const struct fr_trigger_config *config, const stru
 	snprintf(ret, size, "%s", config->actions);
 }
 
+static void on_window(void *ctx, uint64_t window_ns, uint64_t post_ns, uint64_t time_ns,
+	uint64_t *ret_from_ns, uint64_t *ret_to_ns)
+{
+	*ret_from_ns = time_ns - window_ns;
+	*ret_to_ns = time_ns + post_ns;
+}
+
 static uint64_t on_span(void *ctx)
 {
 	return ((struct scene *)ctx)->span_ns;
@@ -135,8 +142,8 @@ static void on_settled(void *ctx)
 	((struct scene *)ctx)->settled++;
 }
 
-/* Makes a scene in *RET. CLASS is the source class of all kinds of triggers except signal, control and timer.
-   If THREADS is true, threads arm the triggers. Returns 0, or a negative number on failure. */
+/* Makes a scene in *RET. CLASS is the source class of all kinds of triggers except signal, control, fleet and
+   timer. If THREADS is true, threads arm the triggers. Returns 0, or a negative number on failure. */
 static int scene_new(const struct fr_source_class *class, bool threads, void **ret)
 {
 	static const struct fr_source_class *classes[FR_TRIGGER_KINDS];
@@ -144,6 +151,7 @@ static int scene_new(const struct fr_source_class *class, bool threads, void **r
 	struct fr_triggers_ops ops = {.dump = on_dump,
 		.coalesce = on_coalesce,
 		.act = on_act,
+		.window = on_window,
 		.ring_span_ns = on_span,
 		.decided = on_decided,
 		.armed = on_armed,
@@ -152,7 +160,7 @@ static int scene_new(const struct fr_source_class *class, bool threads, void **r
 		.classes = classes};
 	struct fr_source_env env = {.self = getpid(), .gid = (gid_t)-1};
 
-	for (int kind = FR_TRIGGER_PROBE; kind < FR_TRIGGER_KINDS; kind++)
+	for (int kind = FR_TRIGGER_PROBE; kind < FR_TRIGGER_FLEET; kind++)
 		classes[kind] = kind == FR_TRIGGER_TIMER ? &fr_source_timer : class;
 	opened = closed = 0;
 	gate = stale = false;

@@ -48,7 +48,7 @@ static void check_fire(struct scene *s, char name, enum fr_verdict expected)
 
 TEST(fixed_triggers_and_probes_exist_without_sections)
 {
-	static const char *const fixed[] = {"signal", "control", "application"};
+	static const char *const fixed[] = {"signal", "control", "application", "fleet"};
 	struct scene *s = *state;
 	struct fr_triggers_config a = defaults();
 	struct fr_trigger_info i;
@@ -57,7 +57,7 @@ TEST(fixed_triggers_and_probes_exist_without_sections)
 
 	a.probes_by_section = false;
 	assert_int_equal(fr_triggers_configure(s->t, &a, NULL, 0), 0);
-	assert_int_equal(fr_triggers_count(s->t), 3 + n_probes);
+	assert_int_equal(fr_triggers_count(s->t), 4 + n_probes);
 	for (size_t k = 0; k < FR_ARRAY_SIZE(fixed); k++) {
 		fr_triggers_get_info(s->t, k, &i);
 		assert_string_equal(i.name, fixed[k]);
@@ -65,7 +65,7 @@ TEST(fixed_triggers_and_probes_exist_without_sections)
 		assert_int_equal(i.state, k == 2 ? FR_TRIGGER_DISABLED : FR_TRIGGER_ARMED);
 	}
 	for (size_t k = 0; k < n_probes; k++) {
-		fr_triggers_get_info(s->t, 3 + k, &i);
+		fr_triggers_get_info(s->t, 4 + k, &i);
 		assert_string_equal(i.name, probes[k].name);
 		assert_int_equal(i.state, probes[k].armed ? FR_TRIGGER_ARMED : FR_TRIGGER_DISABLED);
 		assert_int_equal(fr_triggers_enable(s->t, i.name, true, NULL), 0);
@@ -450,6 +450,68 @@ TEST(actions_do_not_depend_on_the_limits_of_dumps)
 	check_fire(s, 'b', FR_VERDICT_RATE);
 	assert_int_equal(s->dumps, 1);
 	assert_int_equal(s->acts, 3);
+}
+
+TEST(a_trigger_asks_the_fleet_if_the_policy_allows_it)
+{
+	struct fr_trigger_config c[] = {pressure("a", "x"), pressure("b", "x")};
+	struct fr_triggers_config all = defaults();
+	const struct fr_decision *d;
+	struct scene *s = *state;
+
+	set_action(&c[0], "fleet role=db");
+	c[1].actions = (char *)"fleet *\0dump\0enable x\0fleet name=w?,zone!=b";
+	c[1].actions_len = sizeof("fleet *\0dump\0enable x\0fleet name=w?,zone!=b");
+	c[0].window_ns = 30;
+	c[0].post_ns = 5;
+	c[1].cooldown_ns = 0;
+	all.rate_burst = 1;
+	all.rate_interval_ns = 3600 * FR_NSEC_PER_SEC;
+	assert_int_equal(fr_triggers_configure(s->t, &all, c, 2), 0);
+	check_fire(s, 'a', FR_VERDICT_FIRE);
+	d = newest(s);
+	assert_int_equal(s->dumps, 0);
+	assert_int_equal(d->fleet_len, sizeof("role=db"));
+	assert_string_equal(d->fleet, "role=db");
+	assert_int_equal(d->from_ns, d->cause.time_ns - 30);
+	assert_int_equal(d->to_ns, d->cause.time_ns + 5);
+	assert_string_equal(d->why, "fleet role=db; asks the fleet: role=db");
+	check_fire(s, 'a', FR_VERDICT_COOLDOWN);
+	assert_int_equal(newest(s)->fleet_len, 0);
+	check_fire(s, 'b', FR_VERDICT_FIRE);
+	assert_int_equal(s->dumps, 1);
+	assert_int_equal(newest(s)->fleet_len, sizeof("*\0name=w?,zone!=b"));
+	assert_memory_equal(newest(s)->fleet, "*\0name=w?,zone!=b", sizeof("*\0name=w?,zone!=b"));
+	check_fire(s, 'b', FR_VERDICT_RATE);
+	assert_int_equal(newest(s)->fleet_len, 0);
+}
+
+static int request_dump(void *ctx, const struct fr_cause *cause, uint64_t *ret_id)
+{
+	return on_dump(ctx, cause, 0, 0, ret_id);
+}
+
+/* A dump of the fleet takes a token and needs a filled ring, as the dump of a source does. */
+TEST(the_policy_decides_about_dumps_of_the_fleet)
+{
+	const struct fr_cause cause = {.trigger = "fleet", .time_ns = 7, .cpu = -1, .fleet = "1"};
+	struct fr_triggers_config all = defaults();
+	struct scene *s = *state;
+
+	all.rate_burst = 1;
+	all.rate_interval_ns = 3600 * FR_NSEC_PER_SEC;
+	all.min_fill_ns = 10;
+	s->span_ns = 9;
+	assert_int_equal(fr_triggers_configure(s->t, &all, NULL, 0), 0);
+	assert_int_equal(fr_triggers_request(s->t, "fleet", &cause, request_dump, s), FR_VERDICT_MIN_FILL);
+	s->span_ns = 10;
+	assert_int_equal(fr_triggers_request(s->t, "fleet", &cause, request_dump, s), FR_VERDICT_FIRE);
+	assert_string_equal(newest(s)->cause.source, "fleet");
+	assert_string_equal(newest(s)->cause.fleet, "1");
+	assert_int_equal(fr_triggers_request(s->t, "fleet", &cause, request_dump, s), FR_VERDICT_RATE);
+	assert_int_equal(fr_triggers_request(s->t, "control", &cause, request_dump, s), FR_VERDICT_FIRE);
+	assert_int_equal(fr_triggers_enable(s->t, "fleet", false, NULL), 0);
+	assert_int_equal(fr_triggers_request(s->t, "fleet", &cause, request_dump, s), FR_VERDICT_DISABLED);
 }
 
 TEST(a_reload_changes_actions_and_keeps_the_source)
