@@ -15,12 +15,13 @@ static uint64_t lines;
 
 /* Returns the verdict, its reason and the number of repeats, to be freed: "cool-down: cools down for another
    42s, and 1000 more until 3.0s ago". If WITH_FILE is true, another column shows the file of the dump. In
-   this case, the reason of the verdicts "fire" and "join" is left out, because it only names that dump. */
+   this case, the reason of the verdicts "fire" and "join" is left out, because it only names that dump,
+   unless the trigger also asks the fleet. */
 static char *describe_verdict(const cJSON *decision, bool with_file)
 {
 	const char *verdict = ctl_string(decision, "verdict"), *why = ctl_string(decision, "why");
 	const bool fired = !strcmp(verdict, "fire"), joined = !strcmp(verdict, "join");
-	const bool plain = !*why || (with_file && (fired || joined));
+	const bool plain = !*why || (with_file && (fired || joined) && !ctl_get(decision, "fleet"));
 	const double repeats = ctl_number(decision, "repeats");
 	char more[2 * FR_UNIT_SIZE] = "";
 
