@@ -46,7 +46,7 @@ def debs(tmp_path_factory):
 @pytest.fixture(scope="session")
 def root(debs):
     try:
-        return vm.root_for(debs[0])
+        return vm.root_for(debs[0], vm.agent_beside(debs[0]))
     except (subprocess.SubprocessError, OSError) as e:
         pytest.skip(f"no Debian to boot: {e} {getattr(e, 'output', '') or ''}")
 
@@ -71,10 +71,11 @@ def kernel_with_modules(tmp_path_factory):
 @contextlib.contextmanager
 def booted(root, debs, share):
     """Boots a machine, installs the package, and waits until the recorder runs. The user alice is a member of the group
-    flightrec. In the machine, the packages are /share/first.deb and /share/upgrade.deb. On the host, the same files are in the
-    directory SHARE."""
+    flightrec. In the machine, the packages are /share/first.deb and /share/upgrade.deb, and those of the agent are
+    /share/agent-first.deb and /share/agent-upgrade.deb. On the host, the same files are in the directory SHARE."""
     for name, deb in zip(("first.deb", "upgrade.deb"), debs):
         os.link(deb, share / name)
+        os.link(vm.agent_beside(deb), share / f"agent-{name}")
     m = vm.Machine(root, share)
     try:
         m.install("/share/first.deb")

@@ -57,12 +57,18 @@ def dependencies(deb):
     return [re.match(r"[a-z0-9.+-]+", one.strip()).group() for one in text.split(",")]
 
 
-def root_for(deb):
-    """Returns a directory with a Debian that has all packages that DEB depends on. The directory is made once and stays in the
+def agent_beside(deb):
+    """Returns the package flightrec-agent that was made together with DEB."""
+    return next(Path(deb).parent.glob("flightrec-agent_*.deb"))
+
+
+def root_for(*debs):
+    """Returns a directory with a Debian that has all packages that DEBS depend on. The directory is made once and stays in the
     user's cache.
 
     Raises CalledProcessError with the end of debootstrap's output if debootstrap fails."""
-    packages = sorted(set(PACKAGES + dependencies(deb)))
+    needed = {name for deb in debs for name in dependencies(deb) if not name.startswith("flightrec")}
+    packages = sorted(needed.union(PACKAGES))
     key = hashlib.sha256(repr((SUITE, MIRROR, packages, MASKED)).encode()).hexdigest()[:12]
     root = CACHE / f"vm-root-{key}"
     CACHE.mkdir(parents=True, exist_ok=True)
