@@ -43,7 +43,7 @@ class Hub:
         self.start("store", "listening", "node", S3RVER / "bin/s3rver.js", "-d", path / "store", "-a", "127.0.0.1", "-p", "4568",
                    "--configure-bucket", BUCKET)
         machine.shell(f"umask 077; printf '{SECTION}' | sed s:=/run/credentials/.*:=/root/store.keys: >/root/operator.conf;"
-                      f" printf '{KEYS}' >/root/store.keys".replace("\n", "\\n"))
+                      f" printf '{KEYS}' >/root/store.keys")
 
     def start(self, name, ready, *argv):
         """Starts a program of this host in the network namespace of the machine."""
@@ -91,7 +91,7 @@ def configure(machine):
     drop_in = f"/etc/systemd/system/{UNIT}.d"
     machine.shell(f"printf '{SECTION}' >{CONF}; umask 077; printf '{KEYS}' >/etc/flightrec/store.keys; umask 022; mkdir -p {drop_in};"
                   f" printf '[Service]\nLoadCredential=store.keys:/etc/flightrec/store.keys\n' >{drop_in}/keys.conf;"
-                  " systemctl daemon-reload".replace("\n", "\\n"))
+                  " systemctl daemon-reload")
 
 
 def until_present(hub):
@@ -158,7 +158,7 @@ def test_kill_and_watchdog(hub):
     """systemd starts an agent again that was killed, or that hangs."""
     machine = hub.machine
     machine.shell(f"printf '[Service]\nWatchdogSec=4s\nTimeoutAbortSec=1s\n' >/etc/systemd/system/{UNIT}.d/watchdog.conf;"
-                  " systemctl daemon-reload".replace("\n", "\\n"))
+                  " systemctl daemon-reload")
     machine.run("systemctl", "start", UNIT)
     time.sleep(9)  # more than twice the time after which the watchdog kills an agent that does not feed it
     assert machine.show("NRestarts", UNIT) == "0", machine.journal(UNIT)
