@@ -9,10 +9,9 @@ import time
 
 import pytest
 
-import fleet as parts
-from conftest import call, mount, unmount
+from conftest import call
 from fleet import BUCKET, METRICS_PORT, MS, PREFIX, S, token
-from harness import EXIT, load, must, perf_clean, program, run, script_lines, time_ns, until
+from harness import EXIT, load, script_lines, time_ns, until
 from openmetrics import Metrics
 
 pytestmark = pytest.mark.waits
