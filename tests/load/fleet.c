@@ -113,7 +113,7 @@ int main(int argc, char *argv[])
 	static const char usage[] =
 		"frtest-fleet agents|index [-s SERVERS] [-u USER] [-p PASSWORD] [-n NUMBER] "
 		"[-t THREADS] [-c CONNECTIONS] [-d DUMP_MS]";
-	char *servers = "nats://127.0.0.1:4222", *user = NULL, *password = NULL;
+	char local[] = "nats://127.0.0.1:4222", *servers = local, *user = NULL, *password = NULL;
 	struct sim_options o = {.n = 1000, .threads = 64, .connections = 4};
 
 	if (argc < 2)
