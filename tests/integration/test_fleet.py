@@ -128,13 +128,15 @@ def stamp(ns):
 
 def look(fleet, id, some, exact, names, tmp_path):
     """The verbs that only read."""
-    listed = fleet.ask("list")
-    assert [(d["id"], d["machine"]) for d in listed if d["id"] == id] and {d["machine"] for d in listed if d["id"] == id} == set(names)
-    assert {d["id"] for d in listed} == {id, some, exact}
+    listed = {d["id"]: d for d in fleet.ask("list")}
+    assert {i: d["machines"] for i, d in listed.items()} == {id: 3, some: 1, exact: 3}
+    assert listed[id]["trigger"] == "fleet" and listed[id]["cause"] == "a slow request"
     assert id in fleet.must("list", "--no-pager").out
-    status = fleet.ask("status")
-    assert {m["machine"] for m in status["machines"]} == set(names)
-    assert {m["state"] for m in fleet.ask("status", id)["machines"]} == {"stored"}
+    assert [d["id"] for d in fleet.ask("list", "-n", "1")] == [exact]
+    assert [d["id"] for d in fleet.ask("list", "--match", "role=web", "--since", "-1h")] == [id, exact]
+    assert not fleet.ask("list", "--until", "-1h")
+    assert {m["machine"]: m["state"] for m in fleet.ask("status")} == dict.fromkeys(names, "here")
+    assert {m["machine"]: m["state"] for m in fleet.ask("status", id)["machines"]} == dict.fromkeys(names, "stored")
     fleet.must("get", id, "-o", tmp_path / "got")
     folder = tmp_path / "got" / id
     description = json.loads((folder / "fleet.json").read_text())
@@ -142,7 +144,7 @@ def look(fleet, id, some, exact, names, tmp_path):
     for name in names:
         data, = [p for p in (folder / token(name)).glob("perf.data.sample.*Z")]
         assert numbers(data)
-    assert "db-1" in fleet.must("explain", folder).out
+    assert "db-1" in fleet.must("explain", id, "-o", tmp_path / "got").out
 
 
 def metrics_of_the_agent(fleet):
@@ -164,7 +166,7 @@ def test_a_bad_day(make_fleet, tmp_path):
     dead.die()
     cut.cut()
     fleet.store.stop()
-    asked = fleet.start_ctl("dump", "--last", "2s", "--reason", "a bad day", "--limit", "5s", "--json=short")
+    asked = fleet.start_ctl("dump", "--last", "2s", "--reason", "a bad day", "--wait-limit", "5s", "--json=short")
     id = until("the command", lambda: fleet.commands())[0]
     fleet.until_answered(id, {m.name: "done" for m in others})
     fleet.broker.restart()
@@ -201,7 +203,7 @@ def test_kills_in_the_middle_of_an_upload(make_fleet):
     m = fleet.machine("big", recorder=LARGE, dump=UNCOMPRESSED, agent_more="UploadLimit=6M\n")
     fleet.start_machines()
     load("count", "-t", 1.5)
-    id = dump(fleet, "--last", "1h", "--limit", "1s", code=None)
+    id = dump(fleet, "--last", "1h", "--wait-limit", "1s", code=None)
     for n in (1, 2):
         until(f"part {n}", lambda: fleet.store.parts() >= n)
         m.kill_agent()
@@ -222,7 +224,7 @@ def test_a_full_store(make_fleet, tmp_path, tmpfs):
     m = fleet.machine("big", recorder=LARGE, dump=UNCOMPRESSED, agent_more="UploadLimit=0\n")
     fleet.start_machines()
     load("count", "-t", 1.5)
-    id = dump(fleet, "--last", "1h", "--limit", "1s", code=None)
+    id = dump(fleet, "--last", "1h", "--wait-limit", "1s", code=None)
     until("a presence that says so", lambda: any(p["machine"] == "big" and p["store"] for p in fleet.presence()), 90)
     assert not fleet.index(id) and not fleet.objects(id, "big")
     assert m.recorder.status()["dumps"]["held"] == 1
@@ -287,7 +289,7 @@ def test_nothing_is_removed_before_the_store_has_it(make_fleet):
     fleet.start_machines()
     recorded(fleet, count)
     fleet.store.stop()
-    id = dump(fleet, "--last", "2s", "--limit", "1s", code=None)
+    id = dump(fleet, "--last", "2s", "--wait-limit", "1s", code=None)
     fleet.until_answered(id, {"db-1": "done"})
     held, = m.dumps()
     for _ in range(3):
@@ -342,7 +344,7 @@ def test_names_with_strange_characters(make_fleet, tmp_path):
         fleet.check_stored(id, m)
     fleet.must("get", id, "-o", tmp_path / "got")
     assert {p.name for p in (tmp_path / "got" / id).iterdir() if p.is_dir()} == {token(n) for n in names}
-    assert {d["machine"] for d in fleet.ask("list")} == set(names)
+    assert {m["machine"] for m in fleet.ask("status", id)["machines"]} == set(names)
 
 
 def test_a_hostile_index(make_fleet, tmp_path):
