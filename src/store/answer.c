@@ -92,3 +92,11 @@ int fr_store_answer_check_md5(const struct fr_store *s, const struct fr_store_re
 		return 0;
 	return fr_store_answer_refuse(s, req, d, "its ETag is not the MD5 of what was sent");
 }
+
+int fr_store_answer_check_end(const struct fr_store *s, const struct fr_store_request *req,
+	const struct fr_store_answer *a, struct fr_diag *d)
+{
+	if (a->has_length || a->is_chunked)
+		return 0;
+	return fr_store_answer_refuse(s, req, d, "it does not say where it ends");
+}

@@ -47,13 +47,13 @@ static int on_element(void *ctx, const struct fr_xml_element *e)
 {
 	struct rules *r = ctx;
 
+	r->last = e->end;
 	if (strcmp(e->path, ROOT "/Rule/ID") == 0)
 		r->is_own = strcmp(e->text, "flightrec") == 0;
 	else if (strcmp(e->path, ROOT "/Rule/Prefix") == 0)
 		r->has_old_prefix = true;
 	else if (strcmp(e->path, ROOT "/Rule") == 0)
 		return take_rule(r, e);
-	r->last = e->end;
 	return 0;
 }
 

@@ -73,7 +73,7 @@ int fr_store_get(
 		return fr_fail(d, r, reason.hint, "%s", reason.what);
 	if (a.status == 206 && a.has_range && a.received != a.range_total - offset)
 		return fr_store_answer_refuse(s, &req, d, "it does not have the end of the object");
-	return 0;
+	return fr_store_answer_check_end(s, &req, &a, d);
 }
 
 int fr_store_get_small(
@@ -85,6 +85,8 @@ int fr_store_get_small(
 
 	if (r == 0)
 		r = fr_store_perform(s, &req, &a, d);
+	if (r == 0)
+		r = fr_store_answer_check_end(s, &req, &a, d);
 	if (r < 0)
 		return r;
 	if (a.body.len > max)

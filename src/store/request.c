@@ -196,6 +196,15 @@ static int hash_body(struct fr_transfer *t, struct fr_diag *d)
 	return fr_hash_data(req->data ? req->data : "", req->n_data, t->sha256, md5, d);
 }
 
+/* Returns whether a byte of the answer, but not all headers, has come. */
+static bool has_begun(const struct fr_transfer *t)
+{
+	curl_off_t us = 0;
+
+	curl_easy_getinfo(t->store->curl, CURLINFO_STARTTRANSFER_TIME_T, &us);
+	return us > 0 && !t->answer->is_complete;
+}
+
 /* Judges the end of the transfer. */
 static int finish(struct fr_transfer *t, CURLcode code, const char *text, struct fr_diag *d)
 {
@@ -206,13 +215,22 @@ static int finish(struct fr_transfer *t, CURLcode code, const char *text, struct
 	curl_easy_getinfo(t->store->curl, CURLINFO_OS_ERRNO, &os_errno);
 	t->answer->status = (unsigned)status;
 	t->answer->received = t->received;
+	memcpy(t->answer->sent_md5, t->md5, sizeof(t->md5));
 	fr_store_what(t->store, t->req, what, sizeof(what));
+	if (code == CURLE_OUT_OF_MEMORY &&
+		has_begun(t)) { /* as libcurl calls a header of more than 100 KiB */
+		code = CURLE_WEIRD_SERVER_REPLY;
+		text = "a header of its answer is too long";
+	}
 	if (t->code < 0)
 		return fr_fail(d, t->code, NULL, "the request '%.200s' to the store %.100s failed: %s", what,
 			t->store->endpoint, t->why);
 	/* A store can refuse a body, answer, and close the connection before it has read the body. */
 	if (code != CURLE_OK && !(status >= 400 && (code == CURLE_SEND_ERROR || code == CURLE_RECV_ERROR)))
 		return fr_store_curl_error(t->store->endpoint, what, code, os_errno, text, d);
+	if (!t->answer->is_complete) /* libcurl takes a connection that ends in the headers for an answer */
+		return fr_store_curl_error(t->store->endpoint, what, CURLE_GOT_NOTHING, 0,
+			"the connection was closed in the headers", d);
 	if (status / 100 != 2)
 		return fr_store_answer_error(t->store, t->req, t->answer, d);
 	if (fr_buf_append(&t->answer->body, "", 1) < 0)

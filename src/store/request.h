@@ -56,6 +56,8 @@ struct fr_store_answer {
 	char etag[FR_STORE_ETAG_SIZE]; /* without quotes; "": none or too long */
 	char sha256[FR_SHA256_SIZE];   /* of x-amz-meta-sha256; "": none, or other text */
 	char region[64];	       /* of x-amz-bucket-region */
+	bool is_complete;	       /* all headers have arrived */
+	bool is_chunked;	       /* Transfer-Encoding: chunked */
 	bool has_length;
 	uint64_t length; /* Content-Length */
 	bool has_range;
@@ -87,6 +89,10 @@ int fr_store_answer_read(const struct fr_store *s, const struct fr_store_request
 /* Compares the ETag of the answer with the MD5 of what was sent, if the ETag is an MD5. Returns 0 or
  * -EBADMSG. */
 int fr_store_answer_check_md5(const struct fr_store *s, const struct fr_store_request *req,
+	const struct fr_store_answer *a, struct fr_diag *d);
+/* Checks that the body says where it ends: otherwise its end cannot be told from a broken connection. Returns
+   0 or -EBADMSG. */
+int fr_store_answer_check_end(const struct fr_store *s, const struct fr_store_request *req,
 	const struct fr_store_answer *a, struct fr_diag *d);
 /* Fails with -EBADMSG and the text "the answer of the store … to '…' makes no sense: WHY". */
 int fr_store_answer_refuse(

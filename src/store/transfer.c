@@ -40,7 +40,7 @@ static bool is_canceled(struct fr_transfer *t)
 static bool has_signed_content(struct fr_transfer *t)
 {
 	char sha256[FR_SHA256_SIZE];
-	int r = fr_hash_final(&t->hash, sha256, t->answer->sent_md5);
+	int r = fr_hash_final(&t->hash, sha256, t->md5);
 
 	if (r < 0)
 		refuse(t, r, "the hash of the content cannot be computed");
@@ -186,6 +186,8 @@ static void take_header(struct fr_store_answer *a, const char *name, const char 
 		take_text(a->etag, sizeof(a->etag), value);
 	else if (strcasecmp(name, "content-length") == 0)
 		take_length(a, value);
+	else if (strcasecmp(name, "transfer-encoding") == 0)
+		a->is_chunked = strcasecmp(value, "chunked") == 0;
 	else if (strcasecmp(name, "content-range") == 0)
 		take_range(a, value);
 	else if (strcasecmp(name, "x-amz-meta-sha256") == 0)
@@ -218,7 +220,12 @@ static size_t on_header(char *line, size_t size, size_t n, void *data)
 	memcpy(text, line, len);
 	text[len] = '\0';
 	value = strchr(text, ':');
-	if (value && strncmp(text, "HTTP/", 5) != 0) {
+	if (strncmp(text, "HTTP/", 5) == 0) { /* the headers of 100 Continue are not those of the answer */
+		fr_buf_deinit(&t->answer->body);
+		*t->answer = (struct fr_store_answer){0};
+	} else if (len == 0) {
+		t->answer->is_complete = true;
+	} else if (value) {
 		*value++ = '\0';
 		take_header(t->answer, text, value + strspn(value, " \t"));
 	}

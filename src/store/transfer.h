@@ -15,6 +15,7 @@ struct fr_transfer {
 	char why[160];		     /* its reason */
 	uint64_t sent;		     /* position in the body */
 	struct fr_hash hash;	     /* of what was sent */
+	char md5[FR_MD5_SIZE];	     /* of the whole body, when it was sent */
 	uint64_t header_bytes;
 	uint64_t received; /* bytes of the answer's body */
 	uint64_t moved, reported;

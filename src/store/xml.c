@@ -108,6 +108,8 @@ int fr_xml_read(const void *data, size_t n, int (*on_end)(void *ctx, const struc
 		return fr_fail_errno(d, -ENOMEM, NULL, "cannot read XML");
 	if (n > INT_MAX)
 		return fr_fail(d, -EBADMSG, NULL, "the XML of the store is too long");
+	if (n > 0 && memchr(data, '\0', n)) /* libexpat reads UTF-16 in spite of its parameter */
+		return fr_fail(d, -EBADMSG, NULL, "the XML of the store is not UTF-8");
 	*r = (struct reader){.parser = parser, .on_end = on_end, .ctx = ctx};
 	XML_SetUserData(parser, r);
 	XML_SetElementHandler(parser, on_start, on_close);

@@ -6,9 +6,11 @@
  * CANCEL_MS] VERB ARGUMENT...
  *
  * Several verbs can follow each other, with "," between them: they use one handle. Prints what the store
- * answered. An error is printed as "ENAME: what: hint" on standard error, with exit code 1. */
+ * answered. An error is printed as "ENAME: what: hint" on standard error, with exit code 1.
+ * FILE gets /proc/self/status at the end, which has the peak of memory. */
 
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "store/s3.h"
 
 #include <errno.h>
@@ -223,6 +225,7 @@ struct options {
 	struct fr_store_config config;
 	const char *keys, *profile;
 	uintptr_t cancel_ms;
+	const char *status; /* -m */
 };
 
 static void take_option(struct options *o, int option)
@@ -254,12 +257,25 @@ static void take_option(struct options *o, int option)
 	case 's':
 		c->stall_s = (unsigned)number(optarg);
 		break;
+	case 'm':
+		o->status = optarg;
+		break;
 	case 'x':
 		o->cancel_ms = number(optarg);
 		break;
 	default:
 		exit(2);
 	}
+}
+
+static void save_status(const char *path)
+{
+	_cleanup_buf_ struct fr_buf text = {0};
+	_cleanup_close_ int fd = open_file(path, O_WRONLY | O_CREAT | O_TRUNC);
+
+	if (fr_read_file(AT_FDCWD, "/proc/self/status", 1 << 16, &text) < 0 ||
+		fr_write_all(fd, text.data, text.len) < 0)
+		exit(2);
 }
 
 int main(int argc, char **argv)
@@ -271,7 +287,7 @@ int main(int argc, char **argv)
 	pthread_t thread;
 	int option, r;
 
-	while ((option = getopt(argc, argv, "+e:b:k:p:r:c:l:s:x:")) != -1)
+	while ((option = getopt(argc, argv, "+e:b:k:p:r:c:l:s:x:m:")) != -1)
 		take_option(&o, option);
 	r = fr_store_keys_read(o.keys ? o.keys : "/dev/null", o.profile, &keys, &d);
 	o.config.access_key = keys.access_key;
@@ -285,5 +301,7 @@ int main(int argc, char **argv)
 		pthread_detach(thread);
 	r = run(s, argc - optind, argv + optind);
 	fr_store_free(s);
+	if (o.status)
+		save_status(o.status);
 	return r;
 }
