@@ -3,16 +3,14 @@
    checks them, so a mistake is found where the file is read first. */
 #include "base/cleanup.h"
 #include "config/values.h"
+#include "fleet/labels.h"
+#include "fleet/location.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
 
 #define LIST_MAX 8192u /* bytes of all lines of a list */
-#define NAME_MAX_BYTES 64u
-#define LABEL_MAX 63u
-#define LABELS_MAX 32u
-#define PREFIX_MAX 255u
 
 static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
@@ -70,12 +68,14 @@ static bool is_server(const char *text, size_t n)
 
 static bool is_label(const char *text, size_t n)
 {
-	const char *equal = memchr(text, '=', n);
-	const size_t name = equal ? (size_t)(equal - text) : 0, value = equal ? n - name - 1 : 0;
+	char label[2 * FR_LABEL_SIZE + 1];
+	struct fr_labels l;
 
-	return name >= 1 && name <= LABEL_MAX && value >= 1 && value <= LABEL_MAX &&
-	       has_only(text, name, "-_./") && has_only(equal + 1, value, "-_./") &&
-	       (name != strlen("name") || strncmp(text, "name", name) != 0);
+	if (n >= sizeof(label))
+		return false;
+	memcpy(label, text, n);
+	label[n] = '\0';
+	return fr_labels_parse(label, &l, NULL) == 0;
 }
 
 /* Takes the next item of a list: skips blanks and commas. Returns its length; 0: the list has ended. */
@@ -141,37 +141,17 @@ const struct fr_value_type fr_type_servers = {"a list of servers",
 	"write it as nats://a:4222,tls://b:4222; user and password are in the file of Credentials=",
 	.set = add_servers, .is_string = true};
 
-/* Returns whether the list has two labels of one name. */
-static bool has_label_twice(const char *list, size_t *ret_n)
-{
-	size_t n, other_n;
-
-	*ret_n = 0;
-	for (const char *a = list; (n = next_item(&a)); a += n) {
-		const size_t name = strcspn(a, "=") + 1;
-
-		(*ret_n)++;
-		for (const char *b = a + n; (other_n = next_item(&b)); b += other_n)
-			if (!strncmp(a, b, name))
-				return true;
-	}
-	return false;
-}
-
 static int add_labels(const struct fr_assignment *a)
 {
+	struct fr_labels l;
 	int r = add_items(a, is_label);
-	size_t n;
 
 	if (r < 0)
 		return r;
-	if (has_label_twice(*(char **)((char *)a->object + a->key->offset), &n))
-		return fr_fail(a->d, -EINVAL, "give each label one value; an empty Labels= clears the list",
-			"Labels= has a label twice: '%s'", a->value ? a->value : "");
-	if (n > LABELS_MAX)
-		return fr_fail(
-			a->d, -EINVAL, "give fewer labels", "Labels= has more than %u labels", LABELS_MAX);
-	return 0;
+	r = fr_labels_parse(*(char **)((char *)a->object + a->key->offset), &l, a->d);
+	if (r < 0)
+		fr_diag_prefix(a->d, "%s=", a->key->name);
+	return r;
 }
 const struct fr_value_type fr_type_labels = {"a list of labels",
 	"write it as role=db,zone=a, with letters, digits, '-', '_', '.' and '/'; the label name is Name=",
@@ -186,14 +166,7 @@ const struct fr_value_type fr_type_path_or_empty = {"an absolute path", "give a 
 
 static bool is_machine_name(const char *text)
 {
-	size_t n = strlen(text);
-
-	if (n > NAME_MAX_BYTES)
-		return false;
-	for (; *text; text++)
-		if (*text <= ' ' || *text > '~' || *text == '/')
-			return false;
-	return true;
+	return !*text || fr_fleet_name_is_valid(text);
 }
 const struct fr_value_type fr_type_machine_name = {"the name of a machine",
 	"give at most 64 letters, digits and signs, without blanks and /", .is_valid = is_machine_name,
@@ -201,20 +174,9 @@ const struct fr_value_type fr_type_machine_name = {"the name of a machine",
 
 static bool is_location(const char *text)
 {
-	const char *bucket = text + strlen("s3://"), *prefix;
-	size_t n;
+	struct fr_fleet_location l;
 
-	if (!*text)
-		return true;
-	if (strncmp(text, "s3://", strlen("s3://")) != 0)
-		return false;
-	n = strcspn(bucket, "/");
-	if (n < 3 || n > 63 || strspn(bucket, "abcdefghijklmnopqrstuvwxyz0123456789-.") < n)
-		return false;
-	prefix = bucket + n;
-	prefix += *prefix == '/';
-	return *prefix != '/' && strlen(prefix) <= PREFIX_MAX && has_only(prefix, strlen(prefix), "-_./=") &&
-	       !strstr(prefix, "//");
+	return !*text || fr_fleet_location_parse(text, &l, NULL) == 0;
 }
 const struct fr_value_type fr_type_location = {"a place in an object store",
 	"write it as s3://BUCKET/PREFIX, with letters, digits, '-', '_', '.' and '/'",

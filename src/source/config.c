@@ -2,6 +2,7 @@
 #include "source/config.h"
 #include "base/cleanup.h"
 #include "base/units.h"
+#include "fleet/labels.h"
 #include "source/cause.h"
 
 #include <argz.h>
@@ -109,48 +110,12 @@ size_t fr_trigger_config_fleet(const struct fr_trigger_config *c, char ret[stati
 	return len;
 }
 
-/* Returns whether the N bytes of TEXT are a condition of a selector: "NAME=VALUE" or "NAME!=VALUE". A value
-   may be a pattern with * and ?. */
-static bool is_condition(const char *text, size_t n)
-{
-	static const char label[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./";
-	static const char pattern[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./*?";
-	const size_t name = strspn(text, label);
-	size_t at = name;
-
-	at += at < n && text[at] == '!';
-	if (!name || at >= n || text[at] != '=')
-		return false;
-	at++;
-	return at < n && at + strspn(text + at, pattern) >= n;
-}
-
-/* Returns whether TEXT can be a selector: "*", or conditions with commas between them. */
-static bool is_selector(const char *text)
-{
-	static const char blanks[] = " \t";
-
-	if (!strcmp(text, "*"))
-		return true;
-	for (;;) {
-		size_t n = strcspn(text += strspn(text, blanks), ","), end = n;
-
-		while (end && strchr(blanks, text[end - 1]))
-			end--;
-		if (!is_condition(text, end))
-			return false;
-		text += n;
-		if (!*text++)
-			return true;
-	}
-}
-
 /* Parses the text after "fleet". */
 static int parse_fleet(const char *text, struct fr_trigger_action *ret)
 {
 	text += strspn(text, " \t");
 	ret->fleet = text;
-	return is_selector(text) && strlen(text) < FR_TRIGGER_FLEET_SIZE ? 0 : -EINVAL;
+	return *text && strlen(text) < FR_TRIGGER_FLEET_SIZE ? fr_selector_check(text, NULL) : -EINVAL;
 }
 
 /* Parses the words after NAME: "to RATE" and "for TIME". */

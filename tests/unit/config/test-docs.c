@@ -244,7 +244,7 @@ TEST(the_examples_are_valid_and_show_each_kind_of_source)
 	assert_int_equal(kinds, 1u << FR_TRIGGER_PROBE | 1u << FR_TRIGGER_PROGRAM |
 					1u << FR_TRIGGER_FUNCTION | 1u << FR_TRIGGER_PRESSURE |
 					1u << FR_TRIGGER_EVENT | 1u << FR_TRIGGER_TIMER |
-					1u << FR_TRIGGER_APPLICATION);
+					1u << FR_TRIGGER_APPLICATION | 1u << FR_TRIGGER_FLEET);
 }
 
 TEST(the_catalog_explains_every_message)
