@@ -16,7 +16,7 @@ struct fr_option {
 	int value;	      /* the option's letter; if there is no letter: a number from 256 on */
 	const char *argument; /* the name of the argument; "[NAME]" is optional; NULL: no argument */
 	const char *help;
-	const char *verb; /* the verb that has this option; NULL: all verbs */
+	const char *verb; /* the verbs that have this option, with blanks between them; NULL: all */
 };
 
 /* A heading in the output of --help. It stands before the option whose member `value` is equal to `first`.
