@@ -101,3 +101,5 @@ int fr_store_answer_refuse(
 int fr_store_key_check(const char *key, struct fr_diag *d);
 /* Appends TEXT to B, with each byte as %XX except letters, digits, "-._~", and "/" if KEEP_SLASH. */
 int fr_store_encode(struct fr_buf *b, const char *text, bool keep_slash);
+/* Appends the canonical URL of a request, and a NUL. Returns 0 or -ENOMEM. */
+int fr_store_url(const struct fr_store *s, const struct fr_store_request *req, struct fr_buf *b);

@@ -315,14 +315,15 @@ def tls(path, stem):
 Result = namedtuple("Result", "code out err peak_mib seconds")
 
 
-def client(path, url, *words, bucket=BUCKET, options=(), limit_s=100, token=None, secret=SECRET):
+def client(path, url, *words, bucket=BUCKET, options=(), limit_s=100, token=None, secret=SECRET, env=None):
     """Runs frtest-store. Several verbs are separated by ",". Returns also its peak of memory and how long it took."""
     keys = path / "keys"
     keys.write_text(f"[default]\naws_access_key_id = {ACCESS}\naws_secret_access_key = {secret}\n" +
                     (f"aws_session_token = {token}\n" if token else ""))
     started = time.monotonic()
     with open(path / "out", "wb+") as out, open(path / "err", "wb+") as err:
-        p = harness.start(harness.program("frtest-store"), "-e", url, "-b", bucket, "-k", keys, "-m", path / "status", *options, *words, stdout=out, stderr=err)
+        p = harness.start(harness.program("frtest-store"), "-e", url, "-b", bucket, "-k", keys, "-m", path / "status", *options, *words,
+                          stdout=out, stderr=err, env=env or harness.environment())
         killer = threading.Timer(limit_s, p.kill)
         killer.start()
         p.wait()

@@ -10,6 +10,7 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 import stores
+from harness import environment, program
 from stores import BUCKET, Reference, S3rver, Server, client, good
 
 pytestmark = pytest.mark.waits
@@ -491,3 +492,11 @@ def test_a_large_answer_may_come_slowly(tmp_path):
 
     with Server(answer, checks=False) as server:
         good(tmp_path, server.url, *FINISH, options=("-s", 2))
+
+
+def test_a_wrong_clock_of_this_machine(tmp_path, s3rver):
+    """An hour in both directions, judged by s3rver."""
+    for shift, text in ((3600, "ahead of"), (-3600, "behind")):
+        env = environment(LD_PRELOAD=program("frtest-wallclock.so"), FRTEST_WALL_SHIFT=str(shift))
+        r = client(tmp_path, s3rver.url, "put", "k", "x", "", env=env)
+        assert r.err.startswith("EACCES: ") and "RequestTimeTooSkewed" in r.err and text in r.err and "timedatectl" in r.err
