@@ -140,7 +140,7 @@ main() {
 	note "the hub: a broker (nats-server with JetStream) and a store (s3rver), in a network namespace"
 	start_hub
 	note "the operator makes the streams, once for each fleet"
-	fleet setup
+	fleet setup || [ $? = 7 ] # this store does not remove old objects by itself, and setup says so
 	note "three machines, each in a network namespace, with a recorder and an agent; web-1 and web-2 ask db-1"
 	for machine in "${MACHINES[@]}"; do
 		number=$((number + 1))

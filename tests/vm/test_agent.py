@@ -82,7 +82,8 @@ def hub(service, tmp_path):
         hub = Hub(service, tmp_path / "hub")
         stack.callback(hub.close)
         configure(service)
-        hub.fleet("setup")
+        done = hub.fleet("setup", check=False)
+        assert done.returncode in (0, 7), done  # 7: s3rver has no rules that remove old objects
         yield hub
 
 
@@ -96,7 +97,7 @@ def configure(machine):
 
 def until_present(hub):
     def present():
-        return [m for m in hub.ask("status", check=False)["machines"] if m["machine"] == "flightrec-test" and not m.get("recorder")]
+        return [m for m in hub.ask("status", check=False) if m["machine"] == "flightrec-test" and not m.get("recorder")]
     hub.machine.wait_for(present, "presence of the machine")
 
 

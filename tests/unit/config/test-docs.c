@@ -2,6 +2,7 @@
 /* Checks that the manual pages, the completions and the default configuration file describe the options,
    verbs, keys and probes of the programs. */
 #include "../unit.h"
+#include "flightrec-fleet/command.h"
 #include "flightrec-merge/command.h"
 #include "flightrec-report/command.h"
 #include "flightrecctl/ctl.h"
@@ -85,6 +86,9 @@ TEST(every_option_is_described)
 	expect_options(&report_command_line, "conf/completion/bash/flightrec-report", false);
 	expect_options(&report_command_line, "conf/completion/zsh/_flightrec-report", false);
 	expect_options(ctl_command_line(), "docs/man/flightrecctl.1", true);
+	expect_options(&fleet_command_line, "docs/man/flightrec-fleet.1", true);
+	expect_options(&fleet_command_line, "conf/completion/bash/flightrec-fleet", false);
+	expect_options(&fleet_command_line, "conf/completion/zsh/_flightrec-fleet", false);
 }
 
 TEST(every_verb_is_described)
@@ -96,6 +100,20 @@ TEST(every_verb_is_described)
 	for (size_t i = 0; i < n; i++)
 		if (!has_word(man, escape(verbs[i]->name, strlen(verbs[i]->name), false)))
 			fail_msg("flightrecctl(1) does not mention %s", verbs[i]->name);
+}
+
+TEST(every_verb_of_the_fleet_is_described)
+{
+	static const char *const paths[] = {"docs/man/flightrec-fleet.1",
+		"conf/completion/bash/flightrec-fleet", "conf/completion/zsh/_flightrec-fleet"};
+
+	for (size_t p = 0; p < FR_ARRAY_SIZE(paths); p++) {
+		_cleanup_free_ char *text = read_source(paths[p]);
+
+		for (size_t i = 0; i < FLEET_VERBS; i++)
+			if (!has_word(text, fleet_verb_names[i]))
+				fail_msg("%s does not mention %s", paths[p], fleet_verb_names[i]);
+	}
 }
 
 /* Several sections can have a key with the same name. */
