@@ -25,32 +25,35 @@ static bool has_only(const char *text, size_t n, const char *others)
 	return !memchr(text, '\0', n);
 }
 
-/* Returns whether the N bytes of TEXT are "HOST", "HOST:PORT" or "[IPv6]:PORT". */
+/* Returns whether the N bytes of TEXT are a port, 1 to 65535. */
+static bool is_port(const char *text, size_t n)
+{
+	unsigned long port;
+
+	if (n < 1 || n > 5 || strspn(text, "0123456789") < n)
+		return false;
+	port = strtoul(text, NULL, 10);
+	return port >= 1 && port <= UINT16_MAX;
+}
+
+/* Returns the length of the host at the begin of the N bytes of TEXT: a name, an address, or an address of
+   IPv6 in brackets; 0: there is none. */
+static size_t host_length(const char *text, size_t n)
+{
+	const char *end = memchr(text, *text == '[' ? ']' : ':', n);
+	const size_t len = end ? (size_t)(end - text) : n;
+
+	if (*text == '[')
+		return end && len > 1 && has_only(text + 1, len - 1, ":.") ? len + 1 : 0;
+	return has_only(text, len, "-._") ? len : 0;
+}
+
+/* Returns whether the N bytes of TEXT are "HOST" or "HOST:PORT". */
 static bool is_host(const char *text, size_t n)
 {
-	const char *end = text + n, *port = end;
-	size_t host = n;
+	const size_t host = host_length(text, n);
 
-	if (n && *text == '[') {
-		const char *close = memchr(text, ']', n);
-
-		if (!close || close == text + 1 || !has_only(text + 1, (size_t)(close - text) - 1, ":."))
-			return false;
-		port = close + 1;
-		host = 0;
-	} else {
-		const char *colon = memchr(text, ':', n);
-
-		port = colon ? colon : end;
-		host = (size_t)(port - text);
-		if (!host || !has_only(text, host, "-._"))
-			return false;
-	}
-	if (port == end)
-		return true;
-	n = (size_t)(end - port) - 1;
-	return *port == ':' && n >= 1 && n <= 5 && strspn(port + 1, "0123456789") >= n &&
-	       strtoul(port + 1, NULL, 10) >= 1 && strtoul(port + 1, NULL, 10) <= UINT16_MAX;
+	return host && (host == n || (text[host] == ':' && is_port(text + host + 1, n - host - 1)));
 }
 
 /* Returns whether the N bytes of TEXT begin with SCHEME, and a host follows. */

@@ -226,7 +226,8 @@ def guarded(recorder, open_dir):
     """A recorder whose socket is for GROUP, in a directory that everyone may enter."""
     group_id()
     config = quiet_config(open_dir / "guarded.conf", f"[Recorder]\nGroup={GROUP}\n[Dump]\nMaxFiles=4\n"
-                          "[Trigger switches]\nEvery=1h\nAction=disable cpu-clock\n")
+                          "[Trigger switches]\nEvery=1h\nAction=disable cpu-clock\n"
+                          "[Trigger asks]\nEvery=1h\nAction=fleet *\n")
     (open_dir / "state").mkdir()
     return recorder("--config", config, "-e", "cpu-clock", "-e", "sched:sched_switch", "-F", "99", "-M", "8M", *NO_LOSS,
                     directory=open_dir / "state", binary=str(open_dir / "flightrecd"))
@@ -290,7 +291,7 @@ def test_permissions_of_each_verb(guarded, open_dir):
     ctl = [open_dir / "flightrecctl", "--socket", d.socket, "--no-pager"]
     look = (["status"], ["metrics"], ["list"], ["event"], ["triggers"], ["why"], ["dump"], ["test-trigger", "control"])
     change = (["enable", "hung-task"], ["disable", "hung-task"], ["reload"], ["rm", "x"], ["vacuum"],
-              ["event", "off", "*"], ["test-trigger", "switches"], ["stop"])
+              ["event", "off", "*"], ["test-trigger", "switches"], ["test-trigger", "asks"], ["stop"])
     for words in look:
         r = run(*ctl, *words, preexec=as_user(NOBODY, gid))
         assert r.code == 0, (words, r)
@@ -313,6 +314,35 @@ def test_permissions_of_each_verb(guarded, open_dir):
         r = run(program("flightrecctl"), "--socket", d.socket, *words)
         assert r.code == 0, (words, r)
     assert d.wait() == 0
+
+
+def hold_and_release(path):
+    """Makes a held dump of the fleet, and releases it. Returns the names of the errors of both calls; None: no error."""
+    errors, file = [], "perf.data.sample.20260101T000000.000000Z"
+    for method, parameters in (("Dump", {"fleet": "x", "hold": True}), ("Uploaded", {"file": None})):
+        with socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(60)
+            s.connect(path)
+            parameters = {k: v or file for k, v in parameters.items()}
+            s.sendall(json.dumps({"method": f"io.flightrec.Recorder.{method}", "parameters": parameters}).encode() + b"\0")
+            data = b""
+            while not data.endswith(b"\0"):
+                data += s.recv(65536)
+        reply = json.loads(data[:-1])
+        errors.append(reply.get("error", "").rsplit(".", 1)[-1] or None)
+        file = reply["parameters"].get("file", file)
+    return errors
+
+
+def test_members_hold_and_release_dumps(guarded):
+    """flightrec-agent is a member of the group, and root is not needed for what it does."""
+    d, gid = guarded, group_id()
+    os.chmod(d.socket, 0o666)
+    assert Child(NOBODY, gid, hold_and_release, str(d.socket)).result() == [None, None]
+    assert Child(NOBODY, NOBODY, hold_and_release, str(d.socket)).result() == ["PermissionDenied", "PermissionDenied"]
+    assert d.status()["dumps"]["held"] == 0 and len(d.samples()) == 1
+    sample, = d.samples()
+    assert (sample.stat().st_mode & 0o777, sample.stat().st_gid) == (0o640, gid), "the agent reads the file"
 
 
 def test_waiting_dumps_of_members_take_half_of_the_queue(guarded, open_dir):
