@@ -22,7 +22,7 @@
 
 #define FR_BUS_SERVERS_MAX 16u
 #define FR_BUS_SUBSCRIPTIONS_MAX 64u
-#define FR_BUS_INBOX_SIZE 192
+#define FR_BUS_INBOX_SIZE 320
 #define FR_BUS_WHY_SIZE 384
 #define FR_BUS_READ_SIZE (64u << 10)	 /* bytes that libnats reads at once; more than one record of TLS */
 #define FR_BUS_UNFINISHED_MAX (4u << 20) /* bytes that a broker can send without finishing a message */

@@ -112,7 +112,7 @@ int bus_config_copy(struct fr_bus *b, const struct fr_bus_config *c, struct fr_d
 		(r = copy(&b->password, c->password, d)) < 0 || (r = copy(&b->name, c->name, d)) < 0 ||
 		(r = copy(&b->inbox_prefix, inbox, d)) < 0)
 		return r;
-	if (!bus_subject_is_valid(inbox, false) || strlen(inbox) > 96)
+	if (!bus_subject_is_valid(inbox, false) || strlen(inbox) > 200)
 		return fr_fail(d, -EINVAL, NULL, "\"%.100s\" cannot be the prefix of an inbox", inbox);
 	if (!b->certificate != !b->key)
 		return fr_fail(d, -EINVAL, "Give both or none.", "Certificate= and Key= belong together");

@@ -37,7 +37,7 @@ static int listen_to(struct fr_bus *b, struct bus_consumer *c, struct fr_diag *d
 	if (!nc)
 		return -ENOTCONN;
 	bus_random_text(text, 32);
-	snprintf(c->inbox, sizeof(c->inbox), "%.100s.%s", b->inbox_prefix, text);
+	snprintf(c->inbox, sizeof(c->inbox), "%s.%s", b->inbox_prefix, text);
 	s = natsConnection_SubscribeSync(&c->sub, nc, c->inbox);
 	if (s == NATS_OK)
 		s = natsSubscription_SetPendingLimits(c->sub, 16384, 32 << 20);

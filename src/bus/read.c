@@ -25,7 +25,8 @@ struct reading {
 	uint64_t progress_ns; /* when the last message came */
 	uint64_t bytes;
 	uint64_t limit; /* of messages */
-	unsigned left;	/* messages of this batch */
+	unsigned left;	/* messages that were asked for and did not come yet */
+	unsigned empty; /* replies that no message is pending, since the last message */
 	struct fr_diag *d;
 };
 
@@ -43,6 +44,7 @@ static int pass(struct reading *r, natsMsg *msg)
 	}
 	r->progress_ns = fr_monotonic_ns();
 	r->left -= r->left > 0;
+	r->empty = 0;
 	r->bytes += (uint64_t)n;
 	if (n > (int)FR_BUS_MESSAGE_MAX || !bus_subject_is_valid(subject, false) ||
 		!bus_subject_matches(r->what->subject, subject)) {
@@ -80,6 +82,14 @@ static unsigned batch_size(const struct reading *r)
 	return (unsigned)FR_MIN(FR_MAX(BATCH_BYTES / average, 64u), BATCH_MAX);
 }
 
+static int ask(struct reading *r)
+{
+	unsigned batch = batch_size(r);
+
+	r->left += batch;
+	return bus_consumer_ask(r->bus, &r->consumer, batch, r->d);
+}
+
 static int late(struct reading *r)
 {
 	if (bus_consumer_is_refused(r->bus, &r->consumer))
@@ -100,14 +110,10 @@ static int step(struct reading *r)
 	uint64_t wait_ns = FR_MIN(PROBE_NS, r->what->timeout_ns);
 	natsMsg *msg = NULL;
 	natsStatus s;
-	int result;
+	int result = r->left <= batch_size(r) / 4 ? ask(r) : 0;
 
-	if (!r->left) {
-		r->left = batch_size(r);
-		result = bus_consumer_ask(r->bus, &r->consumer, r->left, r->d);
-		if (result < 0)
-			return result;
-	}
+	if (result < 0)
+		return result;
 	s = natsSubscription_NextMsg(&msg, r->consumer.sub, (int64_t)FR_MAX(wait_ns / FR_NSEC_PER_MSEC, 1u));
 	if (s == NATS_TIMEOUT)
 		return late(r);

@@ -184,7 +184,7 @@ int bus_request(struct fr_bus *b, const char *subject, const struct bus_header *
 		fr_fail_errno(d, r, NULL, "cannot make a random name");
 	if (r == 0) {
 		/* The inbox of the link does not change while this thread has the link. */
-		snprintf(q.inbox, sizeof(q.inbox), "%.158s.%s", b->inbox, text);
+		snprintf(q.inbox, sizeof(q.inbox), "%.250s.%s", b->inbox, text);
 		r = wait_for(b, &q, nc, headers, data, n, until_ns, ret, d);
 	}
 	bus_link_put(b);
