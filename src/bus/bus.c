@@ -40,10 +40,12 @@ static const char *hint_for_link(int code)
 
 static int wait_for_link(struct fr_bus *b, struct fr_diag *d)
 {
+	/* The guard ends the connect at until_ns; then the link thread notes the reason. */
+	uint64_t until_ns = b->until_ns + FR_NSEC_PER_SEC;
 	int r = 0;
 
 	fr_lock(&b->lock);
-	while (!b->is_up && !b->has_tried && fr_cond_wait_until(&b->cond, &b->lock, b->until_ns))
+	while (!b->is_up && !b->has_tried && fr_cond_wait_until(&b->cond, &b->lock, until_ns))
 		;
 	if (!b->is_up) {
 		r = b->why_code ? b->why_code : -ETIMEDOUT;

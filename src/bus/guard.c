@@ -25,7 +25,8 @@ static void note_open_files(struct bus_guard *g)
 	while (dir && (e = readdir(dir))) {
 		unsigned fd = (unsigned)atoi(e->d_name);
 
-		if (fd < 8 * sizeof(g->open_before))
+		if (fd < 8 * sizeof(g->open_before) &&
+			(int)fd != dirfd(dir)) /* which is closed before the connect */
 			g->open_before[fd / 8] |= (unsigned char)(1u << (fd % 8));
 	}
 }

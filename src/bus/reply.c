@@ -41,9 +41,10 @@ static const char *digits(const char *text, unsigned n, char after, unsigned low
 
 int bus_parse_time(const char *text, uint64_t *ret_ns)
 {
-	struct tm tm = {0}, again;
+	struct tm tm = {0};
 	uint64_t ns = 0, scale = 100000000;
 	time_t s;
+	int day;
 
 	text = digits(text, 4, '-', 1970, 2261, &tm.tm_year);
 	text = digits(text, 2, '-', 1, 12, &tm.tm_mon);
@@ -66,8 +67,9 @@ int bus_parse_time(const char *text, uint64_t *ret_ns)
 		return -EBADMSG;
 	tm.tm_year -= 1900;
 	tm.tm_mon--;
-	s = timegm(&tm);
-	if (s < 0 || !gmtime_r(&s, &again) || again.tm_mday != tm.tm_mday)
+	day = tm.tm_mday;
+	s = timegm(&tm); /* changes February 30 to March 2 */
+	if (s < 0 || tm.tm_mday != day)
 		return -EBADMSG;
 	*ret_ns = (uint64_t)s * FR_NSEC_PER_SEC + ns;
 	return 0;
