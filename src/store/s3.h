@@ -3,9 +3,10 @@
 
 /*
  * An S3 object store, by libcurl and its AWS_SIGV4. All functions wait for the network, with time limits: a
- * transfer that makes no progress for 30 s fails with -ETIMEDOUT, and so does a small request after 60 s, and
- * fr_store_upload_finish() after 10 minutes. The store can be hostile: answers are bounded, and a redirect is
- * not followed. Only one thread may use a handle at a time. libcurl uses the proxies of the environment.
+ * transfer that makes no progress for 30 s fails with -ETIMEDOUT. So does a large content that comes slower
+ * than 1 KiB/s for 60 s, a small request after 60 s, and fr_store_upload_finish() after 10 minutes. The store
+ * can be hostile: answers are bounded, and a redirect is not followed. Only one thread may use a handle at a
+ * time. libcurl uses the proxies of the environment.
  *
  * Errors, each with a message in D: -ECONNREFUSED, -EHOSTUNREACH, -ETIMEDOUT: not reachable; -EACCES: the
  * store refuses the key, the signature or the bucket (the text says which, and if the clock of this machine
@@ -65,14 +66,17 @@ int fr_store_put(struct fr_store *s, const char *key, const void *data, size_t n
 	struct fr_diag *d);
 /* Looks at the object. */
 int fr_store_head(struct fr_store *s, const char *key, struct fr_store_object *ret, struct fr_diag *d);
-/* Appends the bytes of the object from OFFSET on to FD. At most MAX bytes are accepted. */
+/* Appends the bytes of the object from OFFSET on to FD. At most MAX bytes are accepted. If OFFSET is the end
+   of the object, nothing is appended. After an error, FD can have a part of the bytes. The caller checks the
+   hash. */
 int fr_store_get(
 	struct fr_store *s, const char *key, int fd, uint64_t offset, uint64_t max, struct fr_diag *d);
 /* Reads a small object, at most MAX bytes, into memory that the caller frees; it gets a NUL. */
 int fr_store_get_small(
 	struct fr_store *s, const char *key, size_t max, char **ret, size_t *ret_n, struct fr_diag *d);
 int fr_store_remove(struct fr_store *s, const char *key, struct fr_diag *d); /* 0 also if it did not exist */
-/* Lists the objects whose keys begin with PREFIX; ON_OBJECT returns whether to go on. */
+/* Lists the objects whose keys begin with PREFIX; ON_OBJECT returns whether to go on. The store can list a
+   key twice. */
 int fr_store_list(struct fr_store *s, const char *prefix,
 	bool (*on_object)(void *ctx, const char *key, uint64_t bytes), void *ctx, struct fr_diag *d);
 
@@ -89,9 +93,11 @@ struct fr_store_part {
 	char etag[FR_STORE_ETAG_SIZE];
 };
 /* Lists the parts that the store has, into at most MAX entries of RET. -ENOENT: the store does not know the
- * upload. */
+ * upload. -EOPNOTSUPP: the store has no such list (s3rver), so the caller goes by what it remembers. */
 int fr_store_upload_parts(struct fr_store *s, const char *key, const char *upload, struct fr_store_part *ret,
 	size_t max, size_t *ret_n, struct fr_diag *d);
+/* The store joins the parts. If the answer got lost, a second call fails with -ENOENT: then fr_store_head()
+ * tells whether the object is there. */
 int fr_store_upload_finish(struct fr_store *s, const char *key, const char *upload,
 	const struct fr_store_part *parts, size_t n, struct fr_diag *d);
 int fr_store_upload_abort(struct fr_store *s, const char *key, const char *upload, struct fr_diag *d);

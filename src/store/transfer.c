@@ -257,16 +257,34 @@ static int on_progress(void *data, curl_off_t down_total, curl_off_t down, curl_
 	return 0;
 }
 
+/* Returns the bytes a second that a store must reach. */
+static uint64_t least_rate(const struct fr_transfer *t)
+{
+	const uint64_t limit = t->store->limit_bytes;
+
+	return limit && limit / 4 < RATE_MIN ? FR_MAX(limit / 4, 1) : RATE_MIN;
+}
+
 /* Returns the most time that the whole request may take. */
 static uint64_t total_ms(const struct fr_transfer *t)
 {
 	const struct fr_store_request *req = t->req;
-	const uint64_t limit = t->store->limit_bytes;
-	const uint64_t rate = limit && limit / 4 < RATE_MIN ? FR_MAX(limit / 4, 1) : RATE_MIN;
 	const uint64_t bytes = req->n_data + (req->sink ? req->max : 0);
 	const uint64_t fixed_ms = (req->is_slow ? 20 : 2) * t->stall_ns / FR_NSEC_PER_MSEC;
 
-	return FR_MIN(fixed_ms + FR_MIN(bytes, 1ULL << 44) / rate * 1000, (uint64_t)INT32_MAX);
+	return FR_MIN(fixed_ms + FR_MIN(bytes, 1ULL << 44) / least_rate(t) * 1000, (uint64_t)INT32_MAX);
+}
+
+/* A large content must also not come drop by drop. */
+static void set_least_rate(struct fr_transfer *t)
+{
+	const struct fr_store_request *req = t->req;
+
+	if (!req->sink && (req->data || req->n_data == 0))
+		return;
+	curl_easy_setopt(t->store->curl, CURLOPT_LOW_SPEED_LIMIT, (long)least_rate(t));
+	curl_easy_setopt(t->store->curl, CURLOPT_LOW_SPEED_TIME,
+		(long)FR_MIN(2 * t->stall_ns / FR_NSEC_PER_SEC, (uint64_t)INT32_MAX));
 }
 
 int fr_transfer_init(struct fr_transfer *t, struct fr_store *s, const struct fr_store_request *req,
@@ -298,6 +316,7 @@ void fr_transfer_set(struct fr_transfer *t)
 	curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)total_ms(t));
 	curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS,
 		(long)(FR_MIN(CONNECT_NS, t->store->stall_ns) / FR_NSEC_PER_MSEC));
+	set_least_rate(t);
 	if (t->store->limit_bytes) {
 		const curl_off_t limit = (curl_off_t)FR_MIN(t->store->limit_bytes, (uint64_t)INT64_MAX);
 

@@ -315,10 +315,11 @@ def silent(http, r):
     return False
 
 
-def drip(data, every_s=0.3):
+def drip(data, every_s=0.3, at_once=1):
+    """Sends AT_ONCE bytes, and then one byte after the other."""
     def answer(http, r):
-        http.send(data[:1])
-        for byte in data[1:]:
+        http.send(data[:at_once])
+        for byte in data[at_once:]:
             if http.server.ending.wait(every_s):
                 break
             http.send(bytes([byte]))
@@ -397,7 +398,8 @@ HOSTILE = {
     "silence": (SMALL, silent, "ETIMEDOUT", "nothing moved for 2 s"),
     "silence-after-headers": (GET, lambda http, r: (http.send(OK + b"Content-Length: 9\r\n\r\nab"), silent(http, r))[1], "ETIMEDOUT", "nothing moved"),
     "drip-of-headers": (SMALL, drip(OK + b"X: " + b"y" * 1000), "ETIMEDOUT", "nothing moved"),
-    "drip-of-body": (SMALL, drip(OK.replace(b"\r\n", b"\r\nContent-Length: 900\r\n\r\n") + b"x" * 900, 0.05), "ETIMEDOUT", ""),
+    "drip-of-body": (SMALL, drip(OK + b"Content-Length: 900\r\n\r\n" + b"x" * 900, 0.05, 45), "ETIMEDOUT", ""),
+    "drip-of-object": (GET, drip(OK + b"Content-Length: 90000\r\n\r\n" + b"x" * 90000, 0.05, 45), "ETIMEDOUT", ""),
     "endless-headers": (SMALL, endless(OK, b"X-Y: " + b"z" * 1000 + b"\r\n"), "EBADMSG", "headers"),
     "endless-header": (SMALL, endless(OK + b"X: ", b"z" * 1000), "EBADMSG", "header"),
     "endless-continue": (SMALL, endless(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), "EBADMSG", "headers"),

@@ -140,9 +140,11 @@ static int parts(struct fr_store *s, char **a, struct fr_diag *d) /* KEY UPLOAD 
 static int finish(struct fr_store *s, char **a, struct fr_diag *d) /* KEY UPLOAD "NUMBER:ETAG NUMBER:ETAG" */
 {
 	struct fr_store_part list[64] = {0};
+	char *rest = NULL;
 	size_t n = 0;
 
-	for (char *p = strtok(a[2], " "); p && n < FR_ARRAY_SIZE(list); p = strtok(NULL, " "))
+	for (char *p = strtok_r(a[2], " ", &rest); p && n < FR_ARRAY_SIZE(list);
+		p = strtok_r(NULL, " ", &rest))
 		if (sscanf(p, "%u:%127s", &list[n].number, list[n].etag) == 2)
 			n++;
 	return fr_store_upload_finish(s, a[0], a[1], list, n, d);
