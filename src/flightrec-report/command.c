@@ -36,6 +36,7 @@ enum {
 	OPT_MIN_PERCENT,
 	OPT_COLOR,
 	OPT_NO_PAGER,
+	OPT_MACHINE,
 	OPT_VERSION
 };
 
@@ -52,6 +53,7 @@ static const struct fr_option options[] = {
 	{"html", OPT_HTML, NULL, "write a page for a browser, with all its data", "report"},
 	{"flame", OPT_FLAME, NULL, "print a flame graph of one event instead of a table", "report"},
 	{"min-percent", OPT_MIN_PERCENT, "N", "leave out rows with less than N percent (0.5)", "report"},
+	{"machine", OPT_MACHINE, "NAME", "of the dumps of a fleet, only that of this machine", NULL},
 	{"from", OPT_FROM, "TIME",
 		"only samples of this time and later: \"-5s\" is relative to the end of the dump", NULL},
 	{"to", OPT_TO, "TIME", "only samples up to this time", NULL},
@@ -78,9 +80,11 @@ const struct fr_command_line report_command_line = {
 static void print_help(void)
 {
 	printf(REPORT_PROGRAM
-		" VERB [OPTIONS] [FILE | latest]\n"
+		" VERB [OPTIONS] [FILE | FOLDER | latest]\n"
 		"\n"
 		"Shows what is in a dump. FILE is a dump, a merged file, another perf.data, or a bundle.\n"
+		"FOLDER has the dumps of many machines, from `flightrecctl fleet get`. Several files are\n"
+		"dumps of one id of the fleet.\n"
 		"\n"
 		"Verbs:\n"
 		"  explain  what happened, and who is the cause\n"
@@ -256,6 +260,9 @@ static int apply_option(struct report_command *c, int option, struct fr_diag *d)
 	case OPT_NO_PAGER:
 		c->no_pager = true;
 		return 0;
+	case OPT_MACHINE:
+		c->machine = optarg;
+		return 0;
 	case 'q':
 		c->quiet = true;
 		return 0;
@@ -331,12 +338,14 @@ int report_command_parse(struct report_command *c, int argc, char *argv[], struc
 	n = argc - optind;
 	if (n < 1)
 		return fr_fail(d, -EINVAL, REPORT_PROGRAM " --help lists the verbs", "a verb is missing");
-	if (n > 2)
-		return fr_fail(d, -EINVAL, NULL, "give one file: '%s' is one too many", argv[optind + 2]);
 	r = parse_verb(c, argv[optind], d);
 	if (r < 0)
 		return r;
-	if (n == 2 && strcmp(argv[optind + 1], "latest") != 0)
+	if (n > 2) {
+		c->paths = argv + optind + 1;
+		c->n_paths = (size_t)n - 1;
+	}
+	if (n >= 2 && strcmp(argv[optind + 1], "latest") != 0)
 		c->path = strdup(argv[optind + 1]);
 	else
 		r = find_latest(c->directory ? c->directory : STATE_DIRECTORY, &c->path, d);

@@ -18,7 +18,10 @@ struct report_command {
 	enum export_format format;
 	struct fr_profile_config config; /* the strings are borrowed from argv, or are in the members below */
 	uint32_t *pids;
-	char *path;			/* of the recording */
+	char *path;   /* of the recording, or of a folder */
+	char **paths; /* of several dumps; NULL: there is only `path` */
+	size_t n_paths;
+	const char *machine;		/* of the dumps of a fleet, only this one; NULL: all */
 	const char *shown_path;		/* the same, or that of the bundle that it is in */
 	char *beside, *objects, *cache; /* folders with object files */
 	char *kallsyms;

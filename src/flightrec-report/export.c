@@ -83,7 +83,7 @@ int export_write(struct report_command *c, struct fr_profile *p, FILE *out, stru
 	case EXPORT_PPROF:
 		return fr_output_pprof(p, out, d);
 	case EXPORT_PERFETTO:
-		return fr_output_perfetto(p, out, d);
+		return fr_output_perfetto(p, NULL, out, d);
 	case EXPORT_SPEEDSCOPE:
 		return fr_output_speedscope(p, out, d);
 	case EXPORT_FIREFOX:

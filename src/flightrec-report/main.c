@@ -5,11 +5,13 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/timestamp.h"
 #include "flightrec-report/command.h"
 #include "flightrec-report/export.h"
+#include "flightrec-report/fleet.h"
+#include "flightrec-report/output_file.h"
 #include "flightrec-report/pack.h"
 #include "flightrec-report/screen.h"
+#include "flightrec-report/times.h"
 #include "merge/input.h"
 #include "report/bundle.h"
 #include "report/debuginfod.h"
@@ -66,33 +68,6 @@ static int flame(struct report_command *c, struct fr_profile *p, FILE *out, stru
 	return fr_output_flame(p, out, screen_width(), screen_has_colours(), d);
 }
 
-/* Reads a time as systemd does. A relative one is relative to the end of the recording. */
-static int parse_time(
-	const struct fr_profile *p, const char *option, const char *text, uint64_t *ret, struct fr_diag *d)
-{
-	const struct fr_recording *recording = fr_profile_recording(p);
-	uint64_t from, to, wall;
-	int64_t offset;
-	int r = fr_recording_window(recording, &from, &to, d);
-
-	if (r < 0)
-		return r;
-	offset = fr_recording_wall_offset(recording);
-	r = fr_timestamp_parse(text, to + (uint64_t)offset, &wall);
-	if (r < 0)
-		return fr_fail(d, -EINVAL, "write it as -5s, 23:11:37 or \"2026-11-20 23:11:37\"",
-			"%s: '%s' is not a time", option, text);
-	*ret = wall - (uint64_t)offset;
-	return 0;
-}
-
-static int set_times(struct report_command *c, const struct fr_profile *p, struct fr_diag *d)
-{
-	int r = c->from ? parse_time(p, "--from", c->from, &c->config.filter.from_ns, d) : 0;
-
-	return r == 0 && c->to ? parse_time(p, "--to", c->to, &c->config.filter.to_ns, d) : r;
-}
-
 static int show(struct report_command *c, struct fr_profile *p, FILE *out, struct fr_diag *d)
 {
 	switch (c->verb) {
@@ -111,48 +86,6 @@ static int show(struct report_command *c, struct fr_profile *p, FILE *out, struc
 	return 0;
 }
 
-static bool is_binary(const struct report_command *c)
-{
-	return c->html ||
-	       (c->verb == VERB_EXPORT && (c->format == EXPORT_PPROF || c->format == EXPORT_PERFETTO));
-}
-
-static int open_output(const struct report_command *c, FILE **ret, struct fr_diag *d)
-{
-	struct stat in, out;
-
-	*ret = stdout;
-	if (!c->output && is_binary(c) && isatty(STDOUT_FILENO))
-		return fr_fail(d, -EINVAL, "write it to a file with -o FILE, or to a pipe",
-			"this format is not for a terminal");
-	if (!c->output)
-		return 0;
-	if (stat(c->output, &out) == 0 && stat(c->path, &in) == 0 && in.st_dev == out.st_dev &&
-		in.st_ino == out.st_ino)
-		return fr_fail(d, -EINVAL, "give another name", "-o: %s is the file to read", c->output);
-	*ret = fopen(c->output, c->new_file ? "wxe" : "we");
-	return *ret ? 0 : fr_fail_errno(d, -errno, NULL, "cannot create %s", c->output);
-}
-
-/* Ends the output. R is the result of what has written it. After an error, removes a file that would lack a
-   part. */
-static int close_output(const struct report_command *c, FILE *out, int r, struct fr_diag *d)
-{
-	struct stat st;
-
-	if ((fflush(out) != 0 || ferror(out)) && r == 0 && !screen_has_pager())
-		r = fr_fail_errno(d, errno ? -errno : -EIO, NULL, "cannot write %s",
-			c->output ? c->output : "standard output");
-	if (!c->output)
-		return r;
-	if (r < 0 && fstat(fileno(out), &st) == 0 && S_ISREG(st.st_mode) &&
-		fr_file_is_at(fileno(out), AT_FDCWD, c->output))
-		unlink(c->output);
-	if (fclose(out) != 0 && r == 0)
-		r = fr_fail_errno(d, -errno, NULL, "cannot write %s", c->output);
-	return r;
-}
-
 static int write_view(struct report_command *c, struct fr_profile *p, struct fr_diag *d)
 {
 	FILE *out;
@@ -165,11 +98,11 @@ static int write_view(struct report_command *c, struct fr_profile *p, struct fr_
 		signal(SIGPIPE, SIG_IGN);
 	if (c->output && !strcmp(c->output, "-"))
 		c->output = NULL;
-	r = open_output(c, &out, d);
+	r = output_file_open(c, &out, d);
 	if (r < 0)
 		return r;
 	screen_begin(c, out);
-	r = close_output(c, out, show(c, p, out, d), d);
+	r = output_file_close(c, out, show(c, p, out, d), d);
 	screen_end();
 	if (r == 0 && c->new_file)
 		printf("%s\n", c->new_file);
@@ -188,7 +121,7 @@ static int run(struct report_command *c, struct fr_diag *d)
 	r = fr_profile_open(&c->config, &p, d);
 	if (r < 0)
 		return r;
-	r = set_times(c, p, d);
+	r = times_set(c, p, d);
 	if (r == 0)
 		r = c->verb == VERB_BUNDLE ? pack(c, p, d) : write_view(c, p, d);
 	fr_profile_free(p);
@@ -243,7 +176,7 @@ int main(int argc, char *argv[])
 			fr_debuginfod_enable(c.debuginfod_ns, DEBUGINFOD_BYTES);
 		else
 			fr_debuginfod_disable();
-		r = run_bundle(&c, &d);
+		r = fleet_is_meant(&c) ? fleet_run(&c, run_bundle, &d) : run_bundle(&c, &d);
 		print_warning();
 	}
 	report_command_deinit(&c);

@@ -26,6 +26,8 @@ int fr_explain(struct fr_profile *p, const cJSON *meta, uint64_t incident_ns, co
 void fr_explanation_deinit(struct fr_explanation *e);
 
 void fr_explanation_print(const struct fr_explanation *e, FILE *out);
+/* Prints a line with the innermost functions of the kernel, and then those of the program. */
+void fr_explanation_print_stack(const struct fr_profile *p, uint32_t stack, FILE *out);
 /* Returns the same as JSON, which the caller frees by cJSON_Delete(); or NULL if there is no memory. */
 cJSON *fr_explanation_json(const struct fr_explanation *e);
 

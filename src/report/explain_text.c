@@ -26,8 +26,7 @@ static const char *const wait_names[_FR_WAIT_N] = {[FR_WAIT_CPU] = "CPU",
 	[FR_WAIT_SLEEP] = "sleep",
 	[FR_WAIT_IDLE] = "idle"};
 
-/* Prints the innermost functions of the kernel, and then those of the program. */
-static void print_stack(const struct fr_profile *p, uint32_t stack, FILE *out)
+void fr_explanation_print_stack(const struct fr_profile *p, uint32_t stack, FILE *out)
 {
 	const struct fr_stacks *stacks = fr_profile_stacks(p);
 	const struct fr_frames *frames = fr_profile_frames(p);
@@ -61,7 +60,7 @@ static void print_findings(const struct fr_explanation *e, FILE *out)
 			k < FR_MIN(x->n_evidence, (size_t)(i == 0 ? EVIDENCE_FIRST : EVIDENCE_OTHERS)); k++)
 			fprintf(out, "   %s\n", x->evidence[k]);
 		if (i == 0)
-			print_stack(e->profile, x->stack, out);
+			fr_explanation_print_stack(e->profile, x->stack, out);
 		fprintf(out, "   how sure: %s, %s\n", fr_certainty_name(x->certainty), x->why);
 	}
 	if (e->findings.n > FINDINGS_SHOWN)

@@ -23,8 +23,19 @@ int fr_output_folded(struct fr_profile *p, FILE *out, enum fr_output_weight weig
 
 /* The format of pprof, compressed: see pprof.c. */
 int fr_output_pprof(struct fr_profile *p, FILE *out, struct fr_diag *d);
-/* The format of Perfetto: see perfetto.c. */
-int fr_output_perfetto(struct fr_profile *p, FILE *out, struct fr_diag *d);
+/* One of several machines whose traces are written one after the other into one file. */
+struct fr_perfetto_machine {
+	const char *name;  /* is put before the names of processes */
+	uint32_t number;   /* 0, 1, … up to FR_PERFETTO_MACHINES_MAX - 1 */
+	uint32_t cpus;	   /* of the machines before: the first CPU of this machine gets this number */
+	int64_t offset_ns; /* is added to all times; it has been checked for the times of the recording */
+};
+#define FR_PERFETTO_MACHINES_MAX 500u
+/* Processes and threads of the machine N get their ids plus N times this: the kernel's ids are smaller. */
+#define FR_PERFETTO_PIDS (1u << 22)
+/* The format of Perfetto: see perfetto.c. MACHINE may be NULL. */
+int fr_output_perfetto(
+	struct fr_profile *p, const struct fr_perfetto_machine *machine, FILE *out, struct fr_diag *d);
 /* The format of speedscope: see speedscope.c. */
 int fr_output_speedscope(struct fr_profile *p, FILE *out, struct fr_diag *d);
 /* The format of Firefox Profiler: see firefox.c. */

@@ -17,17 +17,30 @@
 
 /* Nothing may be loaded, and only the program and the style of the page itself may run: even if a name of a
    program got into the page as HTML, it could not run. */
-static void put_policy(FILE *out)
+static void put_policy(FILE *out, bool has_script)
 {
 	fputs("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src data:; "
 	      "base-uri 'none'; "
 	      "form-action 'none'; style-src 'sha256-",
 		out);
 	fr_page_base64(out, page_css_sha256, sizeof(page_css_sha256));
-	fputs("'; script-src 'sha256-", out);
-	fr_page_base64(out, page_js_sha256, sizeof(page_js_sha256));
+	if (has_script) {
+		fputs("'; script-src 'sha256-", out);
+		fr_page_base64(out, page_js_sha256, sizeof(page_js_sha256));
+	}
 	/* Without an icon of its own, a browser asks the server of the page for one. */
 	fputs("'\">\n<link rel=\"icon\" href=\"data:,\">\n", out);
+}
+
+void fr_page_head(FILE *out, const char *title, bool has_script)
+{
+	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n", out);
+	put_policy(out, has_script);
+	fputs("<meta name=\"viewport\" content=\"width=device-width\">\n<title>", out);
+	fr_page_html(out, title);
+	fprintf(out, " - flightrec</title>\n<style>%s</style>\n</head>\n<body>\n<header><h1>", page_css);
+	fr_page_html(out, title);
+	fputs("</h1>\n", out);
 }
 
 static void put_time(const struct fr_page *x, uint64_t time, int64_t offset)
@@ -66,8 +79,7 @@ static void put_origin(const struct fr_page *x)
 	fprintf(x->out, "%.1f s</p></header>\n", (double)(d->to_ns - d->from_ns) / FR_NSEC_PER_SEC);
 }
 
-/* Writes the explanation. Each line is an element, so that the rest of a long one can be indented. */
-static void put_lines(FILE *out, char *text)
+void fr_page_lines(FILE *out, char *text)
 {
 	char *rest = text, *line;
 
@@ -116,7 +128,7 @@ static int put_explanation(const struct fr_page *x)
 		      "CPUs or "
 		      "events that the options of flightrec-report chose.</p>\n",
 			x->out);
-	put_lines(x->out, text);
+	fr_page_lines(x->out, text);
 	fputs("<noscript><p class=\"note\">The rest of this page needs JavaScript. It makes no "
 	      "request to any "
 	      "server.</p></noscript>\n",
@@ -128,13 +140,7 @@ static int put_page(struct fr_page *x, const char *name)
 {
 	int r;
 
-	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n", x->out);
-	put_policy(x->out);
-	fputs("<meta name=\"viewport\" content=\"width=device-width\">\n<title>", x->out);
-	fr_page_html(x->out, name);
-	fprintf(x->out, " - flightrec</title>\n<style>%s</style>\n</head>\n<body>\n<header><h1>", page_css);
-	fr_page_html(x->out, name);
-	fputs("</h1>\n", x->out);
+	fr_page_head(x->out, name, true);
 	put_origin(x);
 	r = put_explanation(x);
 	fprintf(x->out, "%s</main>\n<script type=\"application/json\" id=\"data\">\n", page_html);

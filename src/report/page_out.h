@@ -5,6 +5,7 @@
    no control characters and no invalid UTF-8, and cannot end the element that it is in. Errors are seen by
    ferror(). */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -17,3 +18,10 @@ void fr_page_html(FILE *out, const char *text);
 void fr_page_name(FILE *out, const char *name, size_t len);
 /* Writes base64, without quotes. */
 void fr_page_base64(FILE *out, const void *data, size_t len);
+
+/* These two are in page.c. The first one writes the page up to its title, with the policy and the style. If
+   HAS_SCRIPT is true, the program of the page may run. The header is still open. */
+void fr_page_head(FILE *out, const char *title, bool has_script);
+/* Writes the explanation TEXT, which changes. Each line is an element, so that the rest of a long one can be
+   indented. */
+void fr_page_lines(FILE *out, char *text);

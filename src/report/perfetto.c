@@ -16,6 +16,10 @@
  *
  * All times are of CLOCK_MONOTONIC. Perfetto takes the times of ftrace as CLOCK_BOOTTIME, so the first packet
  * says that both clocks are equal.
+ *
+ * Several machines are written one after the other. All their times are of the clock of the fleet. Ids of
+ * processes, CPUs, sequences and tracks get different numbers, and the names of processes begin with the name
+ * of the machine.
  */
 
 #include "base/cleanup.h"
@@ -50,21 +54,21 @@ enum { EVENT_BEGIN = 1, EVENT_END, EVENT_INSTANT };
 enum { DETAIL_TEXT = 6, DETAIL_NAME = 10 };
 enum { SYSTEM_NAMES = 1, NAMES_SYSTEM = 1, NAMES_RELEASE = 3, NAMES_MACHINE };
 
-#define TRACK_OF_TRIGGERS 1ull
-#define TRACK_OF_TASK(task) (2ull + (task))
+#define TRACK_OF_TRIGGERS(x) (FR_PERFETTO_TRACKS * (x)->machine.number + 1)
+#define TRACK_OF_TASK(x, task) (FR_PERFETTO_TRACKS * (x)->machine.number + 2 + (task))
 
 /* A field of a tracepoint, and the field of the message that gets it. */
 struct field {
 	const char *name;
 	uint32_t field;
-	bool is_text;
+	enum { IS_NUMBER, IS_TEXT, IS_PID, IS_CPU } kind;
 };
 
-static const struct field switch_fields[] = {{"prev_comm", 1, true}, {"prev_pid", 2, false},
-	{"prev_prio", 3, false}, {"prev_state", 4, false}, {"next_comm", 5, true}, {"next_pid", 6, false},
-	{"next_prio", 7, false}, {0}};
-static const struct field waking_fields[] = {{"comm", 1, true}, {"pid", 2, false}, {"prio", 3, false},
-	{"success", 4, false}, {"target_cpu", 5, false}, {0}};
+static const struct field switch_fields[] = {{"prev_comm", 1, IS_TEXT}, {"prev_pid", 2, IS_PID},
+	{"prev_prio", 3, IS_NUMBER}, {"prev_state", 4, IS_NUMBER}, {"next_comm", 5, IS_TEXT},
+	{"next_pid", 6, IS_PID}, {"next_prio", 7, IS_NUMBER}, {0}};
+static const struct field waking_fields[] = {{"comm", 1, IS_TEXT}, {"pid", 2, IS_PID}, {"prio", 3, IS_NUMBER},
+	{"success", 4, IS_NUMBER}, {"target_cpu", 5, IS_CPU}, {0}};
 
 static const struct ftrace_event {
 	const char *name;
@@ -97,13 +101,19 @@ static int flush(struct fr_perfetto *x, size_t at)
 	return 0;
 }
 
+/* Returns a time on the clock of the file. */
+static uint64_t shift(const struct fr_perfetto *x, uint64_t time)
+{
+	return time + (uint64_t)x->machine.offset_ns;
+}
+
 int fr_perfetto_put_packet(struct fr_perfetto *x, uint64_t time, uint64_t sequence, uint64_t flags)
 {
 	if (time) {
-		fr_pb_number(&x->packet, FR_PACKET_TIME, time);
+		fr_pb_number(&x->packet, FR_PACKET_TIME, shift(x, time));
 		fr_pb_number(&x->packet, FR_PACKET_TIME_CLOCK, FR_CLOCK_MONOTONIC);
 	}
-	fr_pb_number(&x->packet, FR_PACKET_SEQUENCE, sequence);
+	fr_pb_number(&x->packet, FR_PACKET_SEQUENCE, sequence + FR_PERFETTO_SEQUENCES * x->machine.number);
 	if (flags)
 		fr_pb_number(&x->packet, FR_PACKET_FLAGS, flags);
 	fr_pb_message(&x->file, TRACE_PACKET, &x->packet);
@@ -113,7 +123,7 @@ int fr_perfetto_put_packet(struct fr_perfetto *x, uint64_t time, uint64_t sequen
 static void put_clock(struct fr_perfetto *x, uint64_t id, uint64_t time)
 {
 	fr_pb_number(&x->part, CLOCK_ID, id);
-	fr_pb_number(&x->part, CLOCK_TIME, time);
+	fr_pb_number(&x->part, CLOCK_TIME, shift(x, time));
 	fr_pb_message(&x->message, CLOCK_CLOCKS, &x->part);
 }
 
@@ -136,18 +146,20 @@ static int put_system(struct fr_perfetto *x, const struct fr_session *s)
 
 static int begin(struct fr_perfetto *x, const struct fr_profile *p, uint64_t time)
 {
-	const int64_t offset = fr_recording_wall_offset(fr_profile_recording(p));
+	/* Fleet time is a wall time already. */
+	const int64_t offset = x->machine.name ? 0 : fr_recording_wall_offset(fr_profile_recording(p));
 	int r;
 
 	x->has_begun = true;
 	put_clock(x, FR_CLOCK_MONOTONIC, time);
 	put_clock(x, FR_CLOCK_BOOTTIME, time);
-	if (offset)
+	if (offset || x->machine.name)
 		put_clock(x, FR_CLOCK_REALTIME, time + (uint64_t)offset);
 	fr_pb_number(&x->message, CLOCK_PRIMARY, FR_CLOCK_BOOTTIME);
 	fr_pb_message(&x->packet, FR_PACKET_CLOCK, &x->message);
 	r = fr_perfetto_put_packet(x, 0, FR_PERFETTO_SEQUENCE, FR_PACKET_CLEARED);
-	return r < 0 ? r : put_system(x, fr_recording_session(fr_profile_recording(p)));
+	return r < 0 || x->machine.number > 0 ? r
+					      : put_system(x, fr_recording_session(fr_profile_recording(p)));
 }
 
 /* --- tasks --- */
@@ -156,15 +168,18 @@ static int put_task(struct fr_perfetto *x, const struct fr_profile *p, uint32_t 
 {
 	const struct fr_task *t = fr_profile_task(p, task);
 	const int r = fr_bits_add(&x->tasks, task);
+	_cleanup_free_ char *name = NULL;
 
 	if (r <= 0)
 		return r;
-	fr_pb_number(&x->part, PROCESS_PID, t->pid);
-	fr_pb_text(&x->part, PROCESS_COMMAND, t->process);
+	if (x->machine.name && t->pid != 0 && asprintf(&name, "%s: %s", x->machine.name, t->process) < 0)
+		return -ENOMEM;
+	fr_pb_number(&x->part, PROCESS_PID, fr_perfetto_pid(x, t->pid));
+	fr_pb_text(&x->part, PROCESS_COMMAND, name ? name : t->process);
 	fr_pb_message(&x->message, TREE_PROCESS, &x->part);
-	fr_pb_number(&x->part, THREAD_TID, t->tid);
+	fr_pb_number(&x->part, THREAD_TID, fr_perfetto_pid(x, t->tid));
 	fr_pb_text(&x->part, THREAD_NAME, t->comm);
-	fr_pb_number(&x->part, THREAD_PID, t->pid);
+	fr_pb_number(&x->part, THREAD_PID, fr_perfetto_pid(x, t->pid));
 	fr_pb_message(&x->message, TREE_THREAD, &x->part);
 	fr_pb_message(&x->packet, FR_PACKET_PROCESS_TREE, &x->message);
 	return fr_perfetto_put_packet(x, time, FR_PERFETTO_SEQUENCE, 0);
@@ -176,7 +191,7 @@ static int put_bundle(struct fr_perfetto *x)
 {
 	if (x->n_bundle == 0)
 		return 0;
-	fr_pb_number(&x->bundle, BUNDLE_CPU, x->bundle_cpu);
+	fr_pb_number(&x->bundle, BUNDLE_CPU, (uint64_t)x->machine.cpus + x->bundle_cpu);
 	fr_pb_message(&x->packet, FR_PACKET_FTRACE, &x->bundle);
 	x->n_bundle = 0;
 	return fr_perfetto_put_packet(x, 0, FR_PERFETTO_SEQUENCE, 0);
@@ -190,6 +205,14 @@ static const struct ftrace_event *find_ftrace(const struct fr_recording_event *e
 	return NULL;
 }
 
+/* Returns the value of a field in the file. */
+static uint64_t renumber(const struct fr_perfetto *x, const struct field *field, uint64_t number)
+{
+	if (field->kind == IS_PID)
+		return fr_perfetto_pid(x, (uint32_t)number);
+	return field->kind == IS_CPU ? number + x->machine.cpus : number;
+}
+
 static int put_ftrace(struct fr_perfetto *x, const struct ftrace_event *f, const struct fr_recording_event *e,
 	const struct fr_profile_sample *s)
 {
@@ -201,15 +224,15 @@ static int put_ftrace(struct fr_perfetto *x, const struct ftrace_event *f, const
 	if (r < 0)
 		return r;
 	for (const struct field *field = f->fields; field->name; field++)
-		if (field->is_text) {
+		if (field->kind == IS_TEXT) {
 			const char *text = fr_recorded_text(e, sample, field->name, &len);
 
 			fr_pb_bytes(&x->small, field->field, text, len);
 		} else if (fr_recorded_number(e, sample, field->name, &number)) {
-			fr_pb_number(&x->small, field->field, number);
+			fr_pb_number(&x->small, field->field, renumber(x, field, number));
 		}
-	fr_pb_number(&x->part, FTRACE_TIME, s->time);
-	fr_pb_number(&x->part, FTRACE_PID, sample->tid);
+	fr_pb_number(&x->part, FTRACE_TIME, shift(x, s->time));
+	fr_pb_number(&x->part, FTRACE_PID, fr_perfetto_pid(x, sample->tid));
 	fr_pb_message(&x->part, f->field, &x->small);
 	fr_pb_message(&x->bundle, BUNDLE_EVENT, &x->part);
 	x->bundle_cpu = s->cpu;
@@ -249,10 +272,10 @@ static int put_wait(struct fr_perfetto *x, const struct fr_profile *p, const str
 	if (r < 0)
 		return r;
 	if (r == 1) {
-		fr_pb_number(&x->message, TRACK_ID, TRACK_OF_TASK(s->task));
+		fr_pb_number(&x->message, TRACK_ID, TRACK_OF_TASK(x, s->task));
 		fr_pb_text(&x->message, TRACK_NAME, "waits");
-		fr_pb_number(&x->part, TRACK_THREAD_PID, task->pid);
-		fr_pb_number(&x->part, TRACK_THREAD_TID, task->tid);
+		fr_pb_number(&x->part, TRACK_THREAD_PID, fr_perfetto_pid(x, task->pid));
+		fr_pb_number(&x->part, TRACK_THREAD_TID, fr_perfetto_pid(x, task->tid));
 		fr_pb_text(&x->part, TRACK_THREAD_NAME, task->comm);
 		fr_pb_message(&x->message, TRACK_THREAD, &x->part);
 		fr_pb_message(&x->packet, FR_PACKET_TRACK, &x->message);
@@ -266,8 +289,8 @@ static int put_wait(struct fr_perfetto *x, const struct fr_profile *p, const str
 	n = asprintf(&name, "%.*s %s", (int)len, state, function);
 	if (n < 0)
 		return -ENOMEM;
-	r = put_event(x, s->time - duration, EVENT_BEGIN, TRACK_OF_TASK(s->task), name, (size_t)n);
-	return r < 0 ? r : put_event(x, s->time, EVENT_END, TRACK_OF_TASK(s->task), NULL, 0);
+	r = put_event(x, s->time - duration, EVENT_BEGIN, TRACK_OF_TASK(x, s->task), name, (size_t)n);
+	return r < 0 ? r : put_event(x, s->time, EVENT_END, TRACK_OF_TASK(x, s->task), NULL, 0);
 }
 
 /* Marks a trigger by its name. The text says more, as "load > 5". */
@@ -281,8 +304,8 @@ static int put_trigger(
 
 	if (!x->has_trigger_track) {
 		x->has_trigger_track = true;
-		fr_pb_number(&x->message, TRACK_ID, TRACK_OF_TRIGGERS);
-		fr_pb_text(&x->message, TRACK_NAME, "flightrec");
+		fr_pb_number(&x->message, TRACK_ID, TRACK_OF_TRIGGERS(x));
+		fr_pb_text(&x->message, TRACK_NAME, x->machine.name ? x->machine.name : "flightrec");
 		fr_pb_message(&x->packet, FR_PACKET_TRACK, &x->message);
 		r = fr_perfetto_put_packet(x, s->time, FR_PERFETTO_SEQUENCE, 0);
 	}
@@ -293,7 +316,8 @@ static int put_trigger(
 		fr_pb_bytes(&x->part, DETAIL_TEXT, text, text_len);
 		fr_pb_message(&x->message, EVENT_DETAIL, &x->part);
 	}
-	return put_event(x, s->time, EVENT_INSTANT, TRACK_OF_TRIGGERS, len ? name : "trigger", len ? len : 7);
+	return put_event(
+		x, s->time, EVENT_INSTANT, TRACK_OF_TRIGGERS(x), len ? name : "trigger", len ? len : 7);
 }
 
 static int add_sample(void *ctx, const struct fr_profile *p, const struct fr_profile_sample *s)
@@ -330,12 +354,16 @@ static void deinit(struct fr_perfetto *x)
 	fr_buf_deinit(&x->tracks.buf);
 }
 
-int fr_output_perfetto(struct fr_profile *p, FILE *out, struct fr_diag *d)
+int fr_output_perfetto(
+	struct fr_profile *p, const struct fr_perfetto_machine *machine, FILE *out, struct fr_diag *d)
 {
 	struct fr_perfetto x = {.out = out};
 	const struct fr_view view = {.sample = add_sample, .ctx = &x};
-	int r = fr_profile_read(p, &view, d);
+	int r;
 
+	if (machine)
+		x.machine = *machine;
+	r = fr_profile_read(p, &view, d);
 	if (r == 0)
 		r = put_bundle(&x);
 	if (r == 0)

@@ -4,6 +4,7 @@
 /* The writer of traces for Perfetto: what perfetto.c and perfetto_samples.c share. The names of fields are
    those of the messages in protos/perfetto/trace, in short. Not thread-safe. */
 
+#include "report/output.h"
 #include "report/profile.h"
 #include "report/protobuf.h"
 
@@ -30,6 +31,9 @@ enum { FR_CLOCK_REALTIME = 1, FR_CLOCK_MONOTONIC = 3, FR_CLOCK_BOOTTIME = 6 };
 
 /* The sequence of packets that has all that is of no perf event. */
 #define FR_PERFETTO_SEQUENCE 1ull
+/* Each machine has its own sequences and tracks. */
+#define FR_PERFETTO_SEQUENCES (1ull << 20)
+#define FR_PERFETTO_TRACKS (1ull << 40)
 
 /* A set of small numbers. */
 struct fr_bits {
@@ -49,6 +53,7 @@ struct fr_perfetto_sequence {
 
 struct fr_perfetto {
 	FILE *out;
+	struct fr_perfetto_machine machine;		       /* all zeros: there is only one */
 	struct fr_protobuf file, packet, message, part, small; /* from the outer to the inner messages */
 	struct fr_protobuf interned, bundle;
 	uint32_t bundle_cpu, n_bundle;
@@ -58,7 +63,16 @@ struct fr_perfetto {
 	bool has_begun, has_trigger_track;
 };
 
-/* Ends the packet, which is in X->packet. TIME 0: it has none. Returns 0 or a negative errno. */
+/* Returns the id of a process or thread in the file. The idle tasks of all machines have the id 0. */
+static inline uint64_t fr_perfetto_pid(const struct fr_perfetto *x, uint32_t pid)
+{
+	const uint64_t base = (uint64_t)x->machine.number * FR_PERFETTO_PIDS;
+
+	return x->machine.name && pid != 0 ? base + pid % FR_PERFETTO_PIDS : pid;
+}
+
+/* Ends the packet, which is in X->packet. TIME 0: it has none. SEQUENCE is that of the machine. Returns 0 or
+   a negative errno. */
 int fr_perfetto_put_packet(struct fr_perfetto *x, uint64_t time, uint64_t sequence, uint64_t flags);
 
 /* perfetto_samples.c: writes S as a PerfSample, with its stack. Returns 0 or a negative errno. */

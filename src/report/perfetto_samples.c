@@ -158,9 +158,9 @@ int fr_perfetto_put_sample(
 		return r;
 	if (x->interned.buf.len > 0)
 		fr_pb_message(&x->packet, FR_PACKET_INTERNED, &x->interned);
-	fr_pb_number(&x->message, SAMPLE_CPU, s->cpu);
-	fr_pb_number(&x->message, SAMPLE_PID, task->pid);
-	fr_pb_number(&x->message, SAMPLE_TID, task->tid);
+	fr_pb_number(&x->message, SAMPLE_CPU, (uint64_t)x->machine.cpus + s->cpu);
+	fr_pb_number(&x->message, SAMPLE_PID, fr_perfetto_pid(x, task->pid));
+	fr_pb_number(&x->message, SAMPLE_TID, fr_perfetto_pid(x, task->tid));
 	/* The values of the mode are those of perf: 1 kernel, 2 user. */
 	fr_pb_number(&x->message, SAMPLE_MODE, s->recorded->sample.mode);
 	if (s->stack != FR_STACK_NONE)
