@@ -5,6 +5,7 @@ import json
 import socket
 import ssl
 import time
+from pathlib import Path
 
 import pytest
 
@@ -174,20 +175,22 @@ def test_permissions(tmp_path):
         assert "error EACCES" in r.error and "inbox" in r.error
 
 
-@pytest.fixture
-def pki(tmp_path):
-    """A CA, and certificates for the server, for a client, and for another host."""
-    d = tmp_path / "pki"
+def make_pki(d, **names):
+    """Makes a CA, and a certificate for each name, in the folder D."""
     d.mkdir()
-    harness.must("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=test ca", "-days", "2",
-                 "-keyout", d / "ca.key", "-out", d / "ca.pem")
-    for name, alt in (("server", "IP:127.0.0.1,DNS:localhost"), ("client", "DNS:client"), ("other", "DNS:other.example")):
-        harness.must("openssl", "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", f"/CN={name}", "-keyout",
-                     d / f"{name}.key", "-out", d / f"{name}.csr")
+    key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
+    harness.must("openssl", "req", "-x509", *key, "-subj", "/CN=test ca", "-days", "2", "-keyout", d / "ca.key", "-out", d / "ca.pem")
+    for name, alt in names.items():
+        harness.must("openssl", "req", *key, "-subj", f"/CN={name}", "-keyout", d / f"{name}.key", "-out", d / f"{name}.csr")
         (d / "ext").write_text(f"subjectAltName={alt}\n")
         harness.must("openssl", "x509", "-req", "-in", d / f"{name}.csr", "-CA", d / "ca.pem", "-CAkey", d / "ca.key", "-CAcreateserial", "-days", "2",
                      "-extfile", d / "ext", "-out", d / f"{name}.pem")
     return d
+
+
+@pytest.fixture
+def pki(tmp_path):
+    return make_pki(tmp_path / "pki", server="IP:127.0.0.1,DNS:localhost", client="DNS:client", other="DNS:other.example")
 
 
 def tls_config(pki, name, verify=False):
@@ -564,3 +567,82 @@ def test_silent_tls(tmp_path, pki):
         with Liar(attack) as liar:
             r = bus(liar.url.replace("nats", "tls"), ["ping"], options=["-a", pki / "ca.pem"], timeout_s=3)
             assert "error ETIMEDOUT" in r.error and r.seconds < 60, r
+
+
+# The example of a configuration
+
+CONF = Path(__file__).parents[2] / "docs/examples/nats-server.conf"
+STREAMS = {"COMMANDS": "command", "ANSWERS": "answer", "PRESENCE": "presence", "INDEX": "index", "INCIDENTS": "incident"}
+ID = "20261128T205726Z-1f3a5c7e"
+
+
+@pytest.fixture(scope="module")
+def roles(tmp_path_factory):
+    """A broker with the example as its configuration. Returns a function that runs commands as one of its users."""
+    d = tmp_path_factory.mktemp("roles")
+    names = ["db-1", "web-1", "operator", "reader", "admin", "stranger"]
+    make_pki(d / "pki", server="IP:127.0.0.1", **{name: f"DNS:{name}.fleet.example" for name in names})
+    text = CONF.read_text().replace("/etc/nats/", f"{d}/pki/").replace("/var/lib/nats", str(d / "nats"))
+    text = "\n".join(line for line in text.splitlines() if not line.startswith("listen:"))
+
+    def run(who, *commands, timeout_s=60):
+        inbox = ["-i", f"_INBOX.{who}"] if who in ("db-1", "web-1") else []
+        tls = ["-a", d / "pki/ca.pem", "-C", d / f"pki/{who}.pem", "-K", d / f"pki/{who}.key"]
+        return bus(broker.url.replace("nats", "tls"), *commands, options=tls + inbox, timeout_s=timeout_s)
+
+    with Broker(d / "nats", text, jetstream=False) as broker:
+        r = run("admin", *(["ensure", f"FLIGHTREC_{s}", f"flightrec.{k}.>"] for s, k in STREAMS.items()))
+        assert r.lines == ["created"] * 5, r
+        run("admin", ["store", "FLIGHTREC_COMMANDS", f"flightrec.command.{ID}", "x"], ["store", "FLIGHTREC_INCIDENTS", "flightrec.incident.f00", "x"])
+        for name in ("db-1", "web-1"):
+            run("admin", *stores_of(name))
+        yield run
+
+
+def stores_of(name):
+    return [["store", "FLIGHTREC_PRESENCE", f"flightrec.presence.{name}", "x"], ["store", "FLIGHTREC_ANSWERS", f"flightrec.answer.{ID}.{name}", "x"],
+            ["store", "FLIGHTREC_INDEX", f"flightrec.index.{ID}.{name}", "x"]]
+
+
+def lasts_of(name):
+    return [["last", *c[1:3]] for c in stores_of(name)]
+
+
+COMMAND = [["store", "FLIGHTREC_COMMANDS", f"flightrec.command.{ID}", "x"]]
+INCIDENT = [["store", "FLIGHTREC_INCIDENTS", "flightrec.incident.f00", "x"]]
+READ_COMMANDS = [["last", "FLIGHTREC_COMMANDS", f"flightrec.command.{ID}"], ["count", "FLIGHTREC_COMMANDS", "flightrec.command.*"],
+                 ["count", "FLIGHTREC_COMMANDS", "flightrec.command.*", 0, 100], ["subscribe", "flightrec.command.*"]]
+READ_ALL = READ_COMMANDS + lasts_of("db-1") + lasts_of("web-1") + [["count", f"FLIGHTREC_{s}", f"flightrec.{k}.>"] for s, k in STREAMS.items()] + [
+    ["info", "FLIGHTREC_INDEX"], ["subscribe", "flightrec.answer.*.*"]]
+LISTS = [["count", f"FLIGHTREC_{s}", f"flightrec.{k}.>"] for s, k in STREAMS.items()]
+MANAGE = [["ensure", "FLIGHTREC_INDEX", "flightrec.index.>", 10**15], ["purge", "FLIGHTREC_ANSWERS", f"flightrec.answer.{ID}.gone"],
+          ["ensure", "OTHER", "other.>"]]
+EAVESDROP = [["subscribe", ">"], ["subscribe", "$JS.>"]]
+OTHERS = [["subscribe", "_INBOX.>"], ["subscribe", "_INBOX.web-2.>"], ["subscribe", "flightrec.answer.*.*"], ["subscribe", "flightrec.presence.*"]]
+
+ROLES = {
+    "db-1": (stores_of("db-1") + lasts_of("db-1") + READ_COMMANDS,
+             stores_of("web-1") + lasts_of("web-1") + COMMAND + INCIDENT + LISTS[1:] + MANAGE + EAVESDROP + OTHERS),
+    "web-1": (stores_of("web-1") + lasts_of("web-1") + READ_COMMANDS + COMMAND + INCIDENT + [["last", "FLIGHTREC_INCIDENTS", "flightrec.incident.f00"]],
+              stores_of("db-1") + lasts_of("db-1") + LISTS[1:] + MANAGE + EAVESDROP + OTHERS),
+    "operator": (READ_ALL + COMMAND, stores_of("db-1") + INCIDENT + MANAGE + EAVESDROP),
+    "reader": (READ_ALL, COMMAND + stores_of("db-1") + INCIDENT + MANAGE + EAVESDROP),
+    "admin": (READ_ALL + MANAGE[:2], EAVESDROP),
+}
+
+
+@pytest.mark.parametrize("who", ROLES)
+def test_role(roles, who):
+    """Each role can do what it must, and not more."""
+    may, must_not = ROLES[who]
+    r = roles(who, *may)
+    assert r.code == 0 and not r.error, r.error
+    if who != "admin":
+        r = roles(who, *must_not)
+        assert len(r.lines) == len(must_not)
+        for command, line in zip(must_not, r.lines):
+            assert line.startswith("error EACCES"), (command, line)
+
+
+def test_nobody_without_a_user(roles):
+    assert "error EACCES" in roles("stranger", ["ping"]).error
