@@ -145,8 +145,8 @@ uint64_t bus_json_u64(const cJSON *object, const char *name, bool *ok)
 {
 	const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, name);
 
-	/* A double is exact up to 2^53. */
-	if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0) || item->valuedouble > 9007199254740992.0 ||
+	/* cJSON has doubles. They are exact up to 2^53; a larger age of a stream is rounded. */
+	if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0) || item->valuedouble > 9e18 ||
 		item->valuedouble != (double)(uint64_t)item->valuedouble) {
 		*ok = false;
 		return 0;
