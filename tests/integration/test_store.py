@@ -470,12 +470,12 @@ HOSTILE = {
 
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_hostile_store(tmp_path, kind):
-    """The client says what is wrong, in bounded time and memory. One step without progress may take 2 s."""
+    """The client says what is wrong, in bounded time and memory."""
     words, answer, error, text = HOSTILE[kind]
     make_file(tmp_path / "file", 100000)
     words = [str(w).format(to=tmp_path / "to", file=tmp_path / "file") for w in words]
     with Server(answer, checks=False) as server:
-        r = client(tmp_path, server.url, *words, options=("-s", 2))
+        r = client(tmp_path, server.url, *words, options=("-s", 2 if error == "ETIMEDOUT" else 20))  # 20: a busy machine is no fault
     assert r.code == 1 and r.err.startswith(f"{error}: ") and text in r.err, r
     assert "127.0.0.1" in r.err or "list of the objects" in r.err
     assert r.err.count("\n") == 1 and r.err[:-1].isprintable() and len(r.err) < 1100
@@ -493,7 +493,7 @@ def test_a_large_answer_may_come_slowly(tmp_path):
         return False
 
     with Server(answer, checks=False) as server:
-        good(tmp_path, server.url, *FINISH, options=("-s", 2))
+        good(tmp_path, server.url, *FINISH, options=("-s", 4))
 
 
 def test_a_wrong_clock_of_this_machine(tmp_path, s3rver):
