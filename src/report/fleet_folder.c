@@ -227,8 +227,9 @@ static int sort_machines(struct fr_fleet_folder *f, struct fr_diag *d)
 		qsort(f->v, f->n, sizeof(*f->v), compare_names);
 	for (size_t i = 1; i < f->n; i++)
 		if (strcmp(f->v[i].name, f->v[i - 1].name) == 0)
-			return fr_fail(d, -EBADMSG, "give one dump of each", "the machine %s is there twice",
-				f->v[i].name);
+			return fr_fail(d, -EBADMSG,
+				"give one dump of each; flightrec-merge joins the dumps of one machine",
+				"the machine %s is there twice", f->v[i].name);
 	return 0;
 }
 
