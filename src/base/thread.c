@@ -16,6 +16,10 @@ static const char *const names[FR_THREADS] = {
 	[FR_THREAD_ARMING] = "fr-arming",
 	[FR_THREAD_COLLECTOR] = "fr-collector",
 	[FR_THREAD_UNWINDER] = "fr-unwinder",
+	[FR_THREAD_BUS] = "fr-bus",
+	[FR_THREAD_UPLOAD] = "fr-upload",
+	[FR_THREAD_COMMAND] = "fr-command",
+	[FR_THREAD_WATCH] = "fr-watch",
 };
 
 static _Thread_local enum fr_thread current;

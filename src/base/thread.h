@@ -22,6 +22,10 @@ enum fr_thread {
 	FR_THREAD_ARMING,
 	FR_THREAD_COLLECTOR,
 	FR_THREAD_UNWINDER,
+	FR_THREAD_BUS, /* these four are threads of flightrec-agent */
+	FR_THREAD_UPLOAD,
+	FR_THREAD_COMMAND,
+	FR_THREAD_WATCH,
 	FR_THREADS
 };
 

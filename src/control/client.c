@@ -98,6 +98,11 @@ struct fr_client *fr_client_free(struct fr_client *c)
 	return NULL;
 }
 
+void fr_client_break(struct fr_client *c)
+{
+	(void)shutdown(c->fd, SHUT_RDWR);
+}
+
 void fr_client_on_wait(struct fr_client *c, void (*tick)(void *ctx), void *ctx)
 {
 	c->tick = tick;

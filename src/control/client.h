@@ -2,7 +2,7 @@
 #pragma once
 
 /* A client of the control socket. Its functions block. The size of a reply is limited, and a caller can set a
-   time limit for a call. Only one thread may use a client. */
+   time limit for a call. Only one thread may use a client; fr_client_break() is the exception. */
 
 #include "base/diag.h"
 
@@ -18,6 +18,10 @@ struct fr_client;
 int fr_client_connect(const char *path, struct fr_client **ret, struct fr_diag *d);
 /* C may be NULL. Returns NULL. */
 struct fr_client *fr_client_free(struct fr_client *c);
+
+/* Makes a call that runs on another thread fail with -ECONNRESET, and all later calls, too. Any thread may
+   call this function while C lives. */
+void fr_client_break(struct fr_client *c);
 
 /* From now on, each call runs TICK (may be NULL) about once a second while it waits for its reply, for
    example to show on a terminal that the program still works. */
