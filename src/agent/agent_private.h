@@ -46,14 +46,6 @@
 #define AGENT_CLIENTS                                                                                        \
 	(AGENT_DUMPS + 4u) /* a thread has one connection to the recorder; the watch thread can have two */
 
-/* MESSAGE_IDs. conf/flightrec.catalog explains each. */
-#define FR_MSG_FLEET_LINK "3c1a76b0a7b24d5a9d1f6a0a5be3c220"
-#define FR_MSG_FLEET_COMMAND "3c1a76b0a7b24d5a9d1f6a0a5be3c221"
-#define FR_MSG_FLEET_REFUSED "3c1a76b0a7b24d5a9d1f6a0a5be3c222"
-#define FR_MSG_FLEET_STORED "3c1a76b0a7b24d5a9d1f6a0a5be3c223"
-#define FR_MSG_FLEET_STORE_FAILED "3c1a76b0a7b24d5a9d1f6a0a5be3c224"
-#define FR_MSG_FLEET_INCIDENT "3c1a76b0a7b24d5a9d1f6a0a5be3c225"
-
 struct fr_agent {
 	const struct fr_fleet_config *fleet;
 	const char *socket;

@@ -36,6 +36,12 @@ struct fr_log_field {
 #define FR_MSG_OLD_CONFIG "3c1a76b0a7b24d5a9d1f6a0a5be3c210"
 #define FR_MSG_RESCUED "3c1a76b0a7b24d5a9d1f6a0a5be3c211"
 #define FR_MSG_SWITCHED "3c1a76b0a7b24d5a9d1f6a0a5be3c212"
+#define FR_MSG_FLEET_LINK "3c1a76b0a7b24d5a9d1f6a0a5be3c220"
+#define FR_MSG_FLEET_COMMAND "3c1a76b0a7b24d5a9d1f6a0a5be3c221"
+#define FR_MSG_FLEET_REFUSED "3c1a76b0a7b24d5a9d1f6a0a5be3c222"
+#define FR_MSG_FLEET_STORED "3c1a76b0a7b24d5a9d1f6a0a5be3c223"
+#define FR_MSG_FLEET_STORE_FAILED "3c1a76b0a7b24d5a9d1f6a0a5be3c224"
+#define FR_MSG_FLEET_INCIDENT "3c1a76b0a7b24d5a9d1f6a0a5be3c225"
 
 /* Sets the least important level that is logged (LOG_ERR … LOG_DEBUG). The default is LOG_INFO. */
 void fr_log_set_level(int level);
