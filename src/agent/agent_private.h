@@ -64,7 +64,7 @@ struct fr_agent {
 	/* Only the bus thread */
 	struct fr_bus *bus;
 	struct fr_fleet_clock_estimator estimator;
-	uint64_t presence_due_ns, bus_due_ns;
+	uint64_t presence_due_ns, bus_due_ns, down_since_ns;
 	char bus_said[512]; /* the error that was logged last */
 
 	struct fr_lock lock;

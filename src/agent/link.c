@@ -11,6 +11,7 @@
 #define PAUSE_NS (2 * FR_NSEC_PER_SEC)
 #define WAIT_MAX_NS (5 * FR_NSEC_PER_SEC)
 #define BURST 5u
+#define DOWN_NS FR_NSEC_PER_SEC /* a link that is down for less is not worth a line */
 
 static const char *or_null(const char *text)
 {
@@ -132,7 +133,10 @@ static void note_state(struct fr_agent *a)
 	a->stats.links = stats.links;
 	a->stats.messages_refused = stats.refused;
 	fr_unlock(&a->lock);
-	if (!is_up && why[0] && strcmp(why, a->bus_said) != 0) {
+	if (is_up || !a->down_since_ns)
+		a->down_since_ns = fr_monotonic_ns();
+	if (!is_up && why[0] && strcmp(why, a->bus_said) != 0 &&
+		fr_monotonic_ns() - a->down_since_ns > DOWN_NS) {
 		struct fr_diag d = {0};
 
 		fr_fail(&d, -ENOTCONN, NULL, "%s", why);

@@ -125,7 +125,10 @@ static int loop(struct program *p, struct fr_diag *d)
 	if (r >= 0) {
 		sd_notify(0, "READY=1");
 		tell_status(p);
+		/* From here on, this thread must not wait for a disk. */
+		fr_thread_begin(FR_THREAD_MAIN);
 		r = sd_event_loop(p->event);
+		fr_thread_begin(FR_THREAD_UNNAMED);
 	}
 	if (r < 0)
 		fr_fail_errno(d, r, NULL, "the main loop failed");
@@ -186,7 +189,6 @@ int main(int argc, char *argv[])
 	if (r > 0)
 		return FR_EXIT_OK;
 	block_signals();
-	fr_thread_begin(FR_THREAD_MAIN);
 	if (sd_watchdog_enabled(0, &p.watchdog_usec) <= 0)
 		p.watchdog_usec = 0;
 	do
