@@ -9,13 +9,21 @@
 
 #define MEASURE 3u
 
+/* Returns whether the last token of SUBJECT is an id. Operators measure the clock with another one. */
+static bool is_command(const char *subject)
+{
+	char id[FR_FLEET_ID_SIZE];
+
+	return fr_fleet_subject_parse(subject, FR_SUBJECT_COMMAND, id, NULL) == 0;
+}
+
 /* Called on a thread of the bus: must not wait. */
 void fr_agent_on_bell(void *agent, const char *subject)
 {
 	struct fr_agent *a = agent;
 	bool known = false;
 
-	if (strlen(subject) >= FR_FLEET_SUBJECT_SIZE)
+	if (strlen(subject) >= FR_FLEET_SUBJECT_SIZE || !is_command(subject))
 		return;
 	fr_lock(&a->lock);
 	for (size_t i = 0; i < a->n_bells && !known; i++)
@@ -92,7 +100,7 @@ static int consider(struct fr_agent *a, const struct fr_bus_message *m, struct f
 	int r = fr_fleet_subject_parse(m->subject, FR_SUBJECT_COMMAND, id, NULL);
 
 	if (r < 0)
-		return fr_fail(d, -EBADMSG, NULL, "a command has a wrong subject");
+		return 0;
 	r = fr_fleet_command_read(m->data, m->n, &c, d);
 	if (r < 0)
 		return r;
