@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #define CONNECT_NS (5 * FR_NSEC_PER_SEC)
-/* No agent reads it, because the last part is not an id. */
-#define CLOCK_SUBJECT FR_SUBJECT_COMMAND ".clock"
+/* A command that chooses no machine. */
+#define CLOCK_SELECTOR "name=clock,name!=clock"
 
 static const char *or_null(const char *text)
 {
@@ -166,18 +166,31 @@ void fleet_close(struct fleet *f)
 	fr_config_deinit(&f->config);
 }
 
+static int store_clock(struct fleet *f, const char *subject, struct fr_diag *d)
+{
+	const struct fr_fleet_command c = {.id = FLEET_CLOCK_ID, .selector = CLOCK_SELECTOR};
+	_cleanup_free_ char *json = fr_fleet_command_json(&c);
+
+	if (!json)
+		return -ENOMEM;
+	return fr_bus_store(f->bus, FR_STREAM_COMMANDS, subject, json, strlen(json), FR_BUS_ANY,
+		FLEET_TIMEOUT_NS, NULL, d);
+}
+
 int fleet_measure_clock(struct fleet *f, struct fr_fleet_clock *ret, struct fr_diag *d)
 {
 	struct fr_fleet_clock_estimator e = {0};
+	char subject[FR_FLEET_SUBJECT_SIZE];
 	struct fr_bus_message m = {0};
 	const uint64_t before_ns = fr_monotonic_ns();
 	uint64_t after_ns;
-	int r = fr_bus_store(
-		f->bus, FR_STREAM_COMMANDS, CLOCK_SUBJECT, "{}", 2, FR_BUS_ANY, FLEET_TIMEOUT_NS, NULL, d);
+	int r;
 
+	fr_fleet_subject(FR_SUBJECT_COMMAND, FLEET_CLOCK_ID, NULL, subject);
+	r = store_clock(f, subject, d);
 	after_ns = fr_monotonic_ns();
 	if (r == 0)
-		r = fr_bus_last(f->bus, FR_STREAM_COMMANDS, CLOCK_SUBJECT, FLEET_TIMEOUT_NS, &m, d);
+		r = fr_bus_last(f->bus, FR_STREAM_COMMANDS, subject, FLEET_TIMEOUT_NS, &m, d);
 	if (r > 0)
 		r = fr_fail(d, -EBADMSG, NULL, "the broker lost the message that measures its clock");
 	if (r < 0)
@@ -188,11 +201,15 @@ int fleet_measure_clock(struct fleet *f, struct fr_fleet_clock *ret, struct fr_d
 	return 0;
 }
 
-uint64_t fleet_now(struct fleet *f)
+uint64_t fleet_now(struct fleet *f, uint64_t newest_ns)
 {
+	const uint64_t wall_ns = fr_now_ns(CLOCK_REALTIME);
 	struct fr_fleet_clock clock;
 
+	/* Each machine stores its presence each 30 s, so the wall clock cannot be far from this. */
+	if (wall_ns >= newest_ns && wall_ns - newest_ns < 2 * FR_PRESENCE_INTERVAL_NS)
+		return wall_ns;
 	if (fleet_measure_clock(f, &clock, NULL) < 0)
-		return fr_now_ns(CLOCK_REALTIME);
+		return FR_MAX(wall_ns, newest_ns);
 	return fr_fleet_clock_to_fleet(&clock, fr_monotonic_ns());
 }

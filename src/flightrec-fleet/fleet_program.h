@@ -49,7 +49,11 @@ int fleet_open_bus(struct fleet *f, void (*on_link)(void *ctx, bool is_up), stru
 /* Opens the store. Returns 0; or a negative errno: -EINVAL if Upload= is not set. */
 int fleet_open_store(struct fleet *f, struct fr_diag *d);
 void fleet_close(struct fleet *f);
-/* Measures the clock of the broker: stores a message that no agent reads. Returns 0 or a negative errno. */
+/* Measures the clock of the broker: stores a command that chooses no machine. It always has the same id, so
+   that only one is stored. Returns 0 or a negative errno. */
+#define FLEET_CLOCK_ID "19700101T000000Z-00000000"
 int fleet_measure_clock(struct fleet *f, struct fr_fleet_clock *ret, struct fr_diag *d);
-/* The time of the broker, or the wall clock if the broker does not permit the measurement. */
-uint64_t fleet_now(struct fleet *f);
+/* Returns the time of the broker, as exact as the ages of machines need it. NEWEST_NS is the newest time that
+   the broker gave to a presence. Uses the wall clock if it can be right, or if the broker does not permit to
+   measure its clock. */
+uint64_t fleet_now(struct fleet *f, uint64_t newest_ns);

@@ -13,9 +13,10 @@
 #include <string.h>
 
 #define CLOCK_ERROR_NS (600 * FR_NSEC_PER_SEC)
-#define FIRST_READ 512	   /* sequences, to find the newest ids */
-#define END_READ (1 << 20) /* a stream has gaps, so only the second reading finds out if there are no more   \
-			    */
+#define FIRST_READ 512 /* sequences, to find the newest ids */
+#define END_READ                                                                                             \
+	(1 << 20) /* a stream has gaps, so only the second reading finds out if there are no more            \
+		   */
 
 struct reading {
 	struct fleet *f;

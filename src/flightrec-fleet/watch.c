@@ -98,7 +98,8 @@ static bool read_command(const struct fr_bus_message *m, struct line *l)
 	struct fr_fleet_command c = {0};
 
 	if (fr_fleet_subject_parse(m->subject, FR_SUBJECT_COMMAND, l->id, NULL) < 0 ||
-		fr_fleet_command_read(m->data, m->n, &c, NULL) < 0 || strcmp(c.id, l->id) != 0)
+		fr_fleet_command_read(m->data, m->n, &c, NULL) < 0 || strcmp(c.id, l->id) != 0 ||
+		strcmp(c.id, FLEET_CLOCK_ID) == 0)
 		return false;
 	l->kind = "command";
 	snprintf(l->text, sizeof(l->text), "for %s by %s%s%s%s%s", c.selector, c.by,
