@@ -12,9 +12,11 @@
 #define BATCH_FIRST 256u
 #define BATCH_MAX 4096u
 #define BATCH_BYTES (8u << 20)
-#define PROBE_NS (500 * FR_NSEC_PER_MSEC) /* asks again if a batch does not become complete: e.g. a purge */
-#define READ_MAX 10000000u		  /* a hostile broker could go on for ever */
-#define SURPLUS 10000u			  /* messages that are stored during the read */
+/* After a silence of this time, the number of pending messages is found again: nats-server 2.9 still counts
+   some messages that were replaced or removed while they were pending. */
+#define PROBE_NS (100 * FR_NSEC_PER_MSEC)
+#define READ_MAX 10000000u /* a hostile broker could go on for ever */
+#define SURPLUS 10000u	   /* messages that are stored during the read */
 
 struct reading {
 	struct fr_bus *bus;
@@ -24,9 +26,11 @@ struct reading {
 	struct bus_consumer consumer;
 	uint64_t progress_ns; /* when the last message came */
 	uint64_t bytes;
-	uint64_t limit; /* of messages */
-	unsigned left;	/* messages that were asked for and did not come yet */
-	unsigned empty; /* replies that no message is pending, since the last message */
+	uint64_t limit;	  /* of messages */
+	uint64_t from;	  /* the first sequence; 0: see since_ns */
+	uint64_t earlier; /* messages of the consumers before this one */
+	unsigned left;	  /* messages that were asked for and did not come yet */
+	unsigned empty;	  /* replies that no message is pending, since the last message */
 	struct fr_diag *d;
 };
 
@@ -56,7 +60,7 @@ static int pass(struct reading *r, natsMsg *msg)
 		m.n = (size_t)n;
 		go_on = r->on_message(r->ctx, &m);
 	}
-	return !go_on || !r->consumer.pending || r->consumer.delivered >= r->limit;
+	return !go_on || !r->consumer.pending || r->earlier + r->consumer.delivered >= r->limit;
 }
 
 /* The broker ends a request with a status. */
@@ -90,19 +94,34 @@ static int ask(struct reading *r)
 	return bus_consumer_ask(r->bus, &r->consumer, batch, r->d);
 }
 
+/* Goes on with a new consumer, whose number of pending messages is right. Returns 0; 1 if there are no more;
+   or a negative errno. */
+static int begin_again(struct reading *r)
+{
+	const uint64_t last = r->consumer.last;
+	int result;
+
+	r->earlier += r->consumer.delivered;
+	if (last)
+		r->from = last + 1;
+	r->left = 0;
+	bus_consumer_close(r->bus, &r->consumer);
+	r->consumer = (struct bus_consumer){0};
+	result = bus_consumer_open(r->bus, r->what, r->from, &r->consumer, r->d);
+	return result == 0 && !r->consumer.pending ? 1 : result;
+}
+
 static int late(struct reading *r)
 {
 	if (bus_consumer_is_refused(r->bus, &r->consumer))
 		return fr_fail(r->d, -EACCES,
 			"Look at the permissions of this user in the configuration of the broker.",
 			"the broker does not permit this client to publish to %s", r->consumer.next);
-	if (fr_monotonic_ns() - r->progress_ns < r->what->timeout_ns) {
-		r->left = 0; /* asks again */
-		return 0;
-	}
+	if (fr_monotonic_ns() - r->progress_ns < r->what->timeout_ns)
+		return begin_again(r);
 	return fr_fail(r->d, -ETIMEDOUT, "Try again, and look at the broker's log.",
 		"the broker stopped within the read of %s, after %llu messages", r->what->stream,
-		(unsigned long long)r->consumer.delivered);
+		(unsigned long long)(r->earlier + r->consumer.delivered));
 }
 
 static int step(struct reading *r)
@@ -156,15 +175,14 @@ int fr_bus_read(struct fr_bus *b, const struct fr_bus_read *what,
 	bool (*on_message)(void *ctx, const struct fr_bus_message *m), void *ctx, struct fr_diag *d)
 {
 	struct reading r = {.bus = b, .what = what, .on_message = on_message, .ctx = ctx, .d = d};
-	uint64_t from = 0;
 	int result;
 
 	if (!bus_name_is_valid(what->stream) || !bus_subject_is_valid(what->subject, true))
 		return fr_fail(d, -EINVAL, NULL, "\"%.60s\" is no stream, or \"%.100s\" is no subject",
 			what->stream, what->subject);
-	result = find_start(&r, &from);
+	result = find_start(&r, &r.from);
 	if (result == 0)
-		result = bus_consumer_open(b, what, from, &r.consumer, d);
+		result = bus_consumer_open(b, what, r.from, &r.consumer, d);
 	r.limit = FR_MIN(2 * r.consumer.pending + SURPLUS, READ_MAX);
 	r.progress_ns = fr_monotonic_ns();
 	if (result == 0 && !r.consumer.pending)
