@@ -107,7 +107,7 @@ void *bus_link_main(void *arg);
 natsConnection *bus_link_get(struct fr_bus *b, struct fr_diag *d);
 void bus_link_put(struct fr_bus *b);
 void bus_wake(struct fr_bus *b);
-int bus_subscribe_now(struct fr_bus *b, struct bus_subscription *s);
+int bus_subscribe_now(struct fr_bus *b, struct bus_subscription *s) FR_REQUIRES(b->lock);
 
 /* events.c: the event loop of libnats */
 natsStatus bus_events_set(struct fr_bus *b, natsOptions *options);
@@ -136,7 +136,8 @@ void bus_on_error(natsConnection *nc, natsSubscription *sub, natsStatus status, 
 /* The list of requests. Q stays in it until bus_request_remove(). */
 void bus_request_add(struct fr_bus *b, struct bus_request *q);
 void bus_request_remove(struct fr_bus *b, struct bus_request *q);
-void bus_requests_break(struct fr_bus *b); /* the link broke; the caller holds the lock */
+void bus_requests_break(struct fr_bus *b)
+	FR_REQUIRES(b->lock); /* the link broke; the caller holds the lock */
 int bus_random_text(char *ret, size_t digits);
 
 /* A request to the API of JetStream, with JSON on both sides. Returns the reply, without an error in it;

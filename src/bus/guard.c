@@ -37,7 +37,7 @@ static bool is_connection_to(int fd, int port)
 		struct sockaddr any;
 		struct sockaddr_in v4;
 		struct sockaddr_in6 v6;
-	} peer;
+	} peer = {0};
 	socklen_t size = sizeof(peer);
 
 	if (getpeername(fd, &peer.any, &size) < 0)

@@ -89,7 +89,7 @@ int bus_subscribe_now(struct fr_bus *b, struct bus_subscription *s)
 	return subscribe(b, &s->sub, b->nc, s->subject, on_bell, s, 8192);
 }
 
-static int subscribe_all(struct fr_bus *b, natsConnection *nc)
+static int subscribe_all(struct fr_bus *b, natsConnection *nc) FR_REQUIRES(b->lock)
 {
 	char wildcard[FR_BUS_INBOX_SIZE + 2], text[33];
 	int r = bus_random_text(text, 32);

@@ -144,6 +144,12 @@ int fr_bus_last(struct fr_bus *b, const char *stream, const char *subject, uint6
 		return r;
 	snprintf(question, sizeof(question), "$JS.API.DIRECT.GET.%s.%s", stream, subject);
 	r = bus_request(b, question, NULL, NULL, 0, timeout_ns, &reply, d);
+	if (r == -ETIMEDOUT && d &&
+		d->code == r) /* the broker does not answer a question for a stream that it has not */
+		snprintf(d->hint, sizeof(d->hint),
+			"Is there a stream %s? flightrecctl fleet setup makes it. Else look at the broker's "
+			"log.",
+			stream);
 	if (r == 0)
 		r = take_reply(b, reply, stream, subject, ret, d);
 	natsMsg_Destroy(reply);

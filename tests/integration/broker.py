@@ -260,6 +260,8 @@ class Honest:
         return "1"
 
     def message(self, subject, data, reply="", headers=b"", sid=None, size=None):
+        if not subject:
+            return  # the client wants no reply
         sid = sid or self.sid(subject)
         if headers:
             total = len(headers) + len(data) if size is None else size

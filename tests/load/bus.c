@@ -148,6 +148,8 @@ static int run(struct fr_bus *b, char **a)
 	uint64_t ns = 0;
 	int r = 0;
 
+	if (!a[0])
+		return 0;
 	if (strcmp(a[0], "store") == 0)
 		r = store(b, a + 1, &d);
 	else if (strcmp(a[0], "last") == 0)
