@@ -109,6 +109,10 @@ void fr_table_end(struct fr_agent *a, struct fr_job *j, enum fr_fleet_state stat
 /* Adds up the dumps that wait for the store. */
 void fr_table_uploads(struct fr_agent *a, uint64_t *ret_n, uint64_t *ret_bytes) FR_REQUIRES(a->lock);
 
+/* The name of the file with the parts of the upload (parts.h), beside the file of the job. */
+#define FR_TABLE_NAME_SIZE (FR_FLEET_ID_SIZE + 8u)
+void fr_table_parts_name(const struct fr_job *j, char ret[FR_TABLE_NAME_SIZE]);
+
 /* link.c */
 void *fr_agent_bus_main(void *agent);
 /* Logs an error of the bus, if it is another one than before, and makes the bus thread pause. */

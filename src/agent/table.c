@@ -11,11 +11,15 @@
 #define HANDLED "handled"
 #define HANDLED_MAX (FR_HANDLED_MAX * (FR_HANDLED_KEY_SIZE + 24))
 #define SUFFIX ".json"
-#define FILE_NAME_SIZE (FR_FLEET_ID_SIZE + sizeof(SUFFIX))
 
-static void file_name(const char *id, char ret[FILE_NAME_SIZE])
+static void file_name(const char *id, char ret[FR_TABLE_NAME_SIZE])
 {
-	snprintf(ret, FILE_NAME_SIZE, "%s" SUFFIX, id);
+	snprintf(ret, FR_TABLE_NAME_SIZE, "%s" SUFFIX, id);
+}
+
+void fr_table_parts_name(const struct fr_job *j, char ret[FR_TABLE_NAME_SIZE])
+{
+	snprintf(ret, FR_TABLE_NAME_SIZE, "%s.parts", j->command.id);
 }
 
 struct fr_job *fr_table_find(struct fr_agent *a, const char *id)
@@ -43,9 +47,11 @@ int fr_table_add(struct fr_agent *a, const struct fr_job *j)
 
 void fr_table_remove(struct fr_agent *a, struct fr_job *j)
 {
-	char name[FILE_NAME_SIZE];
+	char name[FR_TABLE_NAME_SIZE];
 
 	file_name(j->command.id, name);
+	(void)unlinkat(a->jobs_fd, name, 0);
+	fr_table_parts_name(j, name);
 	(void)unlinkat(a->jobs_fd, name, 0);
 	for (size_t i = 0; i < a->n_jobs; i++)
 		if (a->jobs[i] == j) {
@@ -58,7 +64,7 @@ void fr_table_remove(struct fr_agent *a, struct fr_job *j)
 
 int fr_table_save(struct fr_agent *a, const struct fr_job *j)
 {
-	char name[FILE_NAME_SIZE];
+	char name[FR_TABLE_NAME_SIZE];
 	_cleanup_free_ char *text = fr_job_json(j);
 	int r;
 

@@ -5,6 +5,7 @@
  *   open ─► hash ─► parts ─► head ─► .json .kallsyms .manifest.json
  */
 #include "agent/agent_private.h"
+#include "agent/parts.h"
 #include "base/cleanup.h"
 #include "base/file.h"
 
@@ -117,20 +118,34 @@ static void tell_progress(struct fr_upload *u, uint64_t bytes)
 	fr_unlock(&a->lock);
 }
 
+/* Gets the parts that the store has. A store that cannot list them has those that this agent has sent. */
+static int list_parts(
+	struct fr_upload *u, struct fr_store_part *ret, size_t max, size_t *ret_n, struct fr_diag *d)
+{
+	const struct fr_job *j = u->job;
+	struct fr_diag here = {0};
+	char name[FR_TABLE_NAME_SIZE];
+	int r = fr_store_upload_parts(u->store, j->manifest.object, j->upload, ret, max, ret_n, &here);
+
+	if (r == -EOPNOTSUPP) {
+		fr_table_parts_name(j, name);
+		return fr_parts_read(u->agent->jobs_fd, name, j->upload, ret, max, ret_n);
+	}
+	if (r < 0 && r != -ENOENT)
+		*d = here;
+	return r;
+}
+
 /* Gets the id of the upload. RET gets the N parts that the store has. */
 static int begin_parts(
 	struct fr_upload *u, struct fr_store_part *ret, size_t max, size_t *ret_n, struct fr_diag *d)
 {
 	struct fr_job *j = u->job;
-	struct fr_diag here = {0};
 	int r = -ENOENT;
 
 	*ret_n = 0;
-	if (j->upload[0]) {
-		r = fr_store_upload_parts(u->store, j->manifest.object, j->upload, ret, max, ret_n, &here);
-		if (r < 0 && r != -ENOENT)
-			*d = here;
-	}
+	if (j->upload[0])
+		r = list_parts(u, ret, max, ret_n, d);
 	if (r != -ENOENT)
 		return r;
 	*ret_n = 0;
@@ -154,25 +169,37 @@ static const struct fr_store_part *find_part(
 	return NULL;
 }
 
+/* Sends a part, and notes that the store has it. */
+static int send_part(struct fr_upload *u, struct fr_store_part *p, uint64_t at, struct fr_diag *d)
+{
+	const struct fr_job *j = u->job;
+	char name[FR_TABLE_NAME_SIZE];
+	int r = fr_store_upload_part(
+		u->store, j->manifest.object, j->upload, p->number, u->fd, at, p->bytes, p->etag, d);
+
+	if (r < 0)
+		return r;
+	fr_table_parts_name(j, name);
+	(void)fr_parts_add(u->agent->jobs_fd, name, j->upload, p);
+	return 0;
+}
+
 /* Sends the parts that the store lacks. HAVE are the N_HAVE parts that it has; ALL gets all parts. */
 static int send_parts(struct fr_upload *u, const struct fr_store_part *have, size_t n_have,
 	struct fr_store_part *all, size_t n, struct fr_diag *d)
 {
 	const uint64_t part = part_bytes(u->bytes);
-	struct fr_job *j = u->job;
 
 	for (size_t i = 0; i < n; i++) {
 		const uint64_t at = i * part, bytes = FR_MIN(part, u->bytes - at);
 		const struct fr_store_part *there = find_part(have, n_have, (unsigned)i + 1, bytes);
 		int r = 0;
 
-		all[i].number = (unsigned)i + 1;
-		all[i].bytes = bytes;
+		all[i] = (struct fr_store_part){.number = (unsigned)i + 1, .bytes = bytes};
 		if (there)
-			strcpy(all[i].etag, there->etag);
+			all[i] = *there;
 		else
-			r = fr_store_upload_part(u->store, j->manifest.object, j->upload, all[i].number,
-				u->fd, at, bytes, all[i].etag, d);
+			r = send_part(u, &all[i], at, d);
 		if (r < 0)
 			return r;
 		tell_progress(u, at + bytes);
