@@ -37,6 +37,7 @@ void fr_agent_on_bell(void *agent, const char *subject)
 }
 
 /* Returns why no further command is accepted, or NULL. */
+static const char *why_full(struct fr_agent *a, char text[256]) FR_REQUIRES(a->lock);
 static const char *why_full(struct fr_agent *a, char text[256])
 {
 	char have[FR_UNIT_SIZE], most[FR_UNIT_SIZE];

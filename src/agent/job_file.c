@@ -91,6 +91,8 @@ static int read_messages(const cJSON *o, struct fr_job *j, struct fr_diag *d)
 
 	if (r == 0)
 		r = message_text(o, "answer", &answer, d);
+	if (!command || !answer)
+		return r;
 	if (r == 0)
 		r = fr_fleet_command_read(command, strlen(command), &j->command, d);
 	return r == 0 ? fr_fleet_answer_read(answer, strlen(answer), &j->answer, d) : r;
@@ -101,6 +103,8 @@ static int read_dump(const cJSON *o, struct fr_job *j, struct fr_diag *d)
 	_cleanup_free_ char *manifest = NULL;
 	int r = message_text(o, "manifest", &manifest, d);
 
+	if (!manifest)
+		return r;
 	if (r == 0)
 		r = fr_fleet_manifest_read(manifest, strlen(manifest), &j->manifest, d);
 	if (r == 0)

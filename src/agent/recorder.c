@@ -46,7 +46,7 @@ void fr_recorder_break(struct fr_agent *a)
 int fr_recorder_call(struct fr_agent *a, const char *method, cJSON *parameters, uint64_t timeout_ns,
 	cJSON **ret, struct fr_diag *d)
 {
-	struct fr_client *c;
+	struct fr_client *c = NULL;
 	int r = fr_recorder_connect(a, &c, d);
 
 	if (r < 0) {

@@ -48,17 +48,16 @@ int fr_table_add(struct fr_agent *a, const struct fr_job *j)
 void fr_table_remove(struct fr_agent *a, struct fr_job *j)
 {
 	char name[FR_TABLE_NAME_SIZE];
+	size_t kept = 0;
 
 	file_name(j->command.id, name);
 	(void)unlinkat(a->jobs_fd, name, 0);
 	fr_table_parts_name(j, name);
 	(void)unlinkat(a->jobs_fd, name, 0);
 	for (size_t i = 0; i < a->n_jobs; i++)
-		if (a->jobs[i] == j) {
-			memmove(&a->jobs[i], &a->jobs[i + 1], (a->n_jobs - i - 1) * sizeof(*a->jobs));
-			a->n_jobs--;
-			break;
-		}
+		if (a->jobs[i] != j)
+			a->jobs[kept++] = a->jobs[i];
+	a->n_jobs = kept;
 	free(j);
 }
 
@@ -151,7 +150,7 @@ static void load_job(struct fr_agent *a, const char *name, const char *id)
 {
 	_cleanup_buf_ struct fr_buf text = {0};
 	struct fr_diag d = {0};
-	struct fr_job j;
+	struct fr_job j = {0};
 	int r = fr_read_file(a->jobs_fd, name, FR_JOB_FILE_MAX, &text);
 
 	if (r == 0)

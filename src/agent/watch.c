@@ -72,7 +72,7 @@ static void on_tick(void *ctx)
 static void watch(struct fr_agent *a)
 {
 	struct watcher w = {.agent = a};
-	struct fr_client *c;
+	struct fr_client *c = NULL;
 	struct fr_diag d = {0};
 
 	if (fr_recorder_connect(a, &c, &d) < 0)

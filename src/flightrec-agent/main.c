@@ -170,6 +170,7 @@ static int run_once(struct program *p, struct fr_diag *d)
 	p->status[0] = '\0';
 	if (r == 0)
 		r = run_agent(p, d);
+	p->config = NULL;
 	fr_config_deinit(&config);
 	return r;
 }

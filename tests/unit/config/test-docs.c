@@ -2,6 +2,7 @@
 /* Checks that the manual pages, the completions and the default configuration file describe the options,
    verbs, keys and probes of the programs. */
 #include "../unit.h"
+#include "flightrec-agent/command.h"
 #include "flightrec-fleet/command.h"
 #include "flightrec-merge/command.h"
 #include "flightrec-report/command.h"
@@ -86,6 +87,7 @@ TEST(every_option_is_described)
 	expect_options(&report_command_line, "conf/completion/bash/flightrec-report", false);
 	expect_options(&report_command_line, "conf/completion/zsh/_flightrec-report", false);
 	expect_options(ctl_command_line(), "docs/man/flightrecctl.1", true);
+	expect_options(&agent_command_line, "docs/man/flightrec-agent.8", true);
 	expect_options(&fleet_command_line, "docs/man/flightrec-fleet.1", true);
 	expect_options(&fleet_command_line, "conf/completion/bash/flightrec-fleet", false);
 	expect_options(&fleet_command_line, "conf/completion/zsh/_flightrec-fleet", false);
