@@ -44,11 +44,11 @@ static int read_machines(
 	return 0;
 }
 
-static void warn(const char *what, const struct machine *m, const char *why)
+static void warn(const struct machine *m, const char *what, const char *why)
 {
 	char text[1024];
 
-	snprintf(text, sizeof(text), "%s: %s%s", m->name, what, why);
+	snprintf(text, sizeof(text), "%s: %s%s%s", m->name, what, *what && *why ? ": " : "", why);
 	fr_utf8_sanitize(text);
 	fprintf(stderr, FLEET_PROGRAM ": %s\n", text);
 }
@@ -72,42 +72,59 @@ static bool is_of_machine(int r)
 	return r == -EBADMSG || r == -ENOENT || r == -EFBIG || r == -EEXIST;
 }
 
-static int get_machines(struct fleet *f, struct machines *all, const char *only, int dirfd,
-	size_t *ret_missing, struct fr_diag *d)
+/* Handles the failure of one machine. Returns 0 if the others can go on; or ERROR. */
+static int take_problem(struct machine *m, int error, struct fr_diag *own, struct fr_diag *d)
 {
-	char why[640];
+	if (!is_of_machine(error)) {
+		if (d)
+			*d = *own;
+		fr_diag_prefix(d, "%s", m->name);
+		return error;
+	}
+	fr_progress_end();
+	warn(m, "", own->what);
+	fr_utf8_sanitize(own->what);
+	m->problem = strdup(own->what);
+	return m->problem ? 0 : -ENOMEM;
+}
+
+static int get_machines(struct fleet *f, struct machines *all, const char *only, int dirfd, struct fr_diag *d)
+{
 	int r = 0;
 
-	*ret_missing = 0;
 	for (size_t i = 0; r == 0 && i < all->n; i++) {
-		struct machine *m = all->v[i];
 		struct fr_diag own = {0};
 
-		if (!is_wanted(m, only))
+		if (!is_wanted(all->v[i], only) || !is_stored(all->v[i]))
 			continue;
-		if (!is_stored(m)) {
-			warn("", m, machine_state(m));
-			warn("  ", m, machine_where(m, UINT64_MAX, why, sizeof(why)));
-			(*ret_missing)++;
-			continue;
-		}
-		r = get_machine(f, m, dirfd, &own);
-		if (r < 0 && is_of_machine(r)) {
-			fr_progress_end();
-			warn("", m, own.what);
-			(*ret_missing)++;
-			r = 0;
-		} else if (r < 0 && d) {
-			*d = own;
-			fr_diag_prefix(d, "%s", m->name);
-		}
+		r = get_machine(f, all->v[i], dirfd, &own);
+		if (r < 0)
+			r = take_problem(all->v[i], r, &own, d);
 	}
 	fr_progress_end();
 	return r;
 }
 
+/* Names the machines whose dumps are missing. Returns their number. */
+static size_t name_missing(const struct machines *all, const char *only, uint64_t now_ns)
+{
+	char why[640];
+	size_t n = 0;
+
+	for (size_t i = 0; i < all->n; i++) {
+		const struct machine *m = all->v[i];
+
+		if (!is_wanted(m, only) || m->folder)
+			continue;
+		n++;
+		if (!m->problem)
+			warn(m, machine_state(m), machine_where(m, now_ns, why, sizeof(why)));
+	}
+	return n;
+}
+
 static int write_fleet_json(const struct machines *all, const struct fr_fleet_command *c, const char *id,
-	int dirfd, struct fr_diag *d)
+	uint64_t now_ns, int dirfd, struct fr_diag *d)
 {
 	_cleanup_free_ char *command = *c->id ? fr_fleet_command_json(c) : NULL, *text = NULL;
 	cJSON *o = cJSON_CreateObject(), *list;
@@ -119,7 +136,7 @@ static int write_fleet_json(const struct machines *all, const struct fr_fleet_co
 	list = cJSON_AddArrayToObject(o, "machines");
 	for (size_t i = 0; list && i < all->n; i++)
 		if (machine_takes_part(all->v[i]))
-			cJSON_AddItemToArray(list, machine_json(all->v[i], UINT64_MAX));
+			cJSON_AddItemToArray(list, machine_json(all->v[i], now_ns));
 	text = list ? cJSON_Print(o) : NULL;
 	cJSON_Delete(o);
 	if (!text)
@@ -164,7 +181,7 @@ static int get_all(struct fleet *f, struct machines *all, const struct fr_fleet_
 	const char *directory, const char *only, struct fr_diag *d)
 {
 	_cleanup_close_ int dirfd = open_folder(directory, id, d);
-	size_t missing = 0;
+	const uint64_t now_ns = fleet_now(f, machines_newest(all));
 	int r = dirfd;
 
 	if (r >= 0)
@@ -172,12 +189,12 @@ static int get_all(struct fleet *f, struct machines *all, const struct fr_fleet_
 	if (r < 0)
 		return r;
 	set_total(f, all, only);
-	r = get_machines(f, all, only, dirfd, &missing, d);
+	r = get_machines(f, all, only, dirfd, d);
 	if (r == 0)
-		r = write_fleet_json(all, c, id, dirfd, d);
+		r = write_fleet_json(all, c, id, now_ns, dirfd, d);
 	if (r < 0)
 		return r;
-	return missing ? FR_EXIT_PARTLY : FR_EXIT_OK;
+	return name_missing(all, only, now_ns) ? FR_EXIT_PARTLY : FR_EXIT_OK;
 }
 
 int get_dump(struct fleet *f, const char *id, const char *directory, const char *only, struct fr_diag *d)

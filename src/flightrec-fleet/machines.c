@@ -30,6 +30,7 @@ void machines_deinit(struct machines *m)
 		free(m->v[i]->presence);
 		free(m->v[i]->answer);
 		free(m->v[i]->manifest);
+		free(m->v[i]->problem);
 		free(m->v[i]);
 	}
 	free(m->v);
@@ -73,6 +74,15 @@ void machines_sort(struct machines *m)
 {
 	if (m->n)
 		qsort(m->v, m->n, sizeof(m->v[0]), compare_places);
+}
+
+uint64_t machines_newest(const struct machines *m)
+{
+	uint64_t ns = 0;
+
+	for (size_t i = 0; i < m->n; i++)
+		ns = FR_MAX(ns, m->v[i]->seen_ns);
+	return ns;
 }
 
 bool machine_is_reachable(const struct machine *m, uint64_t now_ns)
@@ -149,7 +159,7 @@ cJSON *machine_json(const struct machine *m, uint64_t now_ns)
 	cJSON_AddStringToObject(o, "state", machine_state(m));
 	if (a) {
 		print_add_text(o, "path", a->path);
-		print_add_text(o, "why", a->why);
+		print_add_text(o, "why", m->problem ? "" : a->why);
 		FR_JSON_ADD_NUMBERS(o, {"bytes", a->bytes}, {"uploaded_bytes", a->uploaded_bytes});
 	} else if (!m->manifest) {
 		print_add_text(o, "why", machine_where(m, now_ns, why, sizeof(why)));
@@ -158,6 +168,7 @@ cJSON *machine_json(const struct machine *m, uint64_t now_ns)
 		print_add_text(o, "object", m->manifest->object);
 	else if (a)
 		print_add_text(o, "object", a->object);
+	print_add_text(o, "why", m->problem ? m->problem : "");
 	if (m->seen_ns)
 		fr_json_add_time(o, "last_seen", m->seen_ns);
 	print_add_text(o, "folder", m->folder ? m->folder : "");

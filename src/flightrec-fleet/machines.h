@@ -14,6 +14,7 @@ struct machine {
 	struct fr_fleet_answer *answer;	    /* NULL: none */
 	struct fr_fleet_manifest *manifest; /* NULL: not in the index */
 	const char *folder;		    /* get: of its files; NULL: not downloaded */
+	char *problem;			    /* get: why they could not be downloaded; NULL: no problem */
 	char token[FR_FLEET_TOKEN_SIZE];
 };
 
@@ -27,6 +28,8 @@ void machines_deinit(struct machines *m);
 /* Returns the machine NAME, which is added if it is not there; or NULL if there is no memory. */
 struct machine *machines_get(struct machines *m, const char *name);
 void machines_sort(struct machines *m);
+/* Returns the newest time of a presence; 0: none. */
+uint64_t machines_newest(const struct machines *m);
 
 /* --- machines_read.c: each adds what the broker has. They return 0 or a negative errno. --- */
 

@@ -39,15 +39,6 @@ static const char *state_of(const struct machine *m, uint64_t now_ns)
 	return m->is_leaving ? "stopped" : machine_is_reachable(m, now_ns) ? "here" : "gone";
 }
 
-static uint64_t newest(const struct machines *all)
-{
-	uint64_t ns = 0;
-
-	for (size_t i = 0; i < all->n; i++)
-		ns = FR_MAX(ns, all->v[i]->seen_ns);
-	return ns;
-}
-
 static int print_fleet(const struct fleet *f, const struct machines *all, uint64_t now_ns)
 {
 	struct fr_table *t = fr_table_new("MACHINE|STATE|>SEEN|LABELS|CLOCK|VERSION|>UPLOADS|PROBLEMS");
@@ -102,7 +93,7 @@ static int show_fleet(struct fleet *f, struct machines *all, struct fr_diag *d)
 
 	if (r < 0)
 		return r;
-	now_ns = fleet_now(f, newest(all));
+	now_ns = fleet_now(f, machines_newest(all));
 	machines_sort(all);
 	if (f->command->json != FR_JSON_OFF)
 		return print_fleet_json(f, all, now_ns);
@@ -176,7 +167,7 @@ static int show_id(struct fleet *f, struct machines *all, struct fr_diag *d)
 		r = machines_read_presence(f, all, c.selector, false, d);
 	if (r < 0)
 		return r;
-	now_ns = fleet_now(f, newest(all));
+	now_ns = fleet_now(f, machines_newest(all));
 	machines_sort(all);
 	if (f->command->json != FR_JSON_OFF)
 		return print_id_json(f, all, &c, stored_ns, now_ns);
