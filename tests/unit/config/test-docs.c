@@ -88,6 +88,8 @@ TEST(every_option_is_described)
 	expect_options(&report_command_line, "conf/completion/zsh/_flightrec-report", false);
 	expect_options(ctl_command_line(), "docs/man/flightrecctl.1", true);
 	expect_options(&agent_command_line, "docs/man/flightrec-agent.8", true);
+	expect_options(&agent_command_line, "conf/completion/bash/flightrec-agent", false);
+	expect_options(&agent_command_line, "conf/completion/zsh/_flightrec-agent", false);
 	expect_options(&fleet_command_line, "docs/man/flightrec-fleet.1", true);
 	expect_options(&fleet_command_line, "conf/completion/bash/flightrec-fleet", false);
 	expect_options(&fleet_command_line, "conf/completion/zsh/_flightrec-fleet", false);
