@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Requests that cross machines, and are sometimes slow, for ./dev fleet.
 
-    slow-request.py serve ADDRESS    the data base: every 7 s, it rebuilds its index for 500 ms, and requests wait meanwhile
-    slow-request.py ask ADDRESS      a client: one request after the other; says which were slow
+    slow-request.py serve ADDRESS    the data base: every 7 s, it rebuilds its index for 1 s, and requests wait meanwhile
+    slow-request.py ask ADDRESS      four clients, each with one request after the other; says which were slow
 """
 import socket
 import sys
@@ -11,7 +11,8 @@ import threading
 import time
 
 PORT = 8000
-REBUILD_EVERY, REBUILD = 7.0, 0.5
+REBUILD_EVERY, REBUILD = 7.0, 1.0
+CLIENTS = 4
 SLOW = 0.1
 
 index_lock = threading.Lock()
@@ -42,6 +43,12 @@ def serve(address):
 
 
 def ask(address):
+    for _ in range(CLIENTS - 1):
+        threading.Thread(target=ask_one, args=(address,), daemon=True).start()
+    ask_one(address)
+
+
+def ask_one(address):
     with socket.create_connection((address, PORT)) as connection:
         while True:
             begin = time.monotonic()
