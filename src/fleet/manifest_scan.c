@@ -106,12 +106,12 @@ static bool read_number(struct fr_json_slice v, uint64_t *ret)
 {
 	uint64_t n = 0;
 
-	if (v.n == 0 || v.n > 19)
+	if (v.n == 0)
 		return false;
 	for (size_t i = 0; i < v.n; i++) {
-		if (v.s[i] < '0' || v.s[i] > '9')
+		if (v.s[i] < '0' || v.s[i] > '9' || __builtin_mul_overflow(n, 10, &n) ||
+			__builtin_add_overflow(n, v.s[i] - '0', &n))
 			return false;
-		n = 10 * n + (uint64_t)(v.s[i] - '0');
 	}
 	*ret = n;
 	return true;
@@ -143,7 +143,7 @@ int fr_manifest_scan(const char *data, size_t n, struct fr_manifest_scan *ret)
 	struct scan s = {data, data + n};
 	struct fr_manifest_scan m = {0};
 	struct fr_json_slice name, value;
-	bool is_string;
+	bool is_string, has_bytes = false;
 
 	if (n > FR_FLEET_MESSAGE_MAX || !take(&s, '{'))
 		return -EBADMSG;
@@ -151,8 +151,9 @@ int fr_manifest_scan(const char *data, size_t n, struct fr_manifest_scan *ret)
 		if (!take_string(&s, &name) || !take(&s, ':') || !take_value(&s, &value, &is_string) ||
 			!keep_member(&m, name, value, is_string))
 			return -EBADMSG;
+		has_bytes = has_bytes || is(name, "bytes");
 	} while (take(&s, ','));
-	if (!take(&s, '}'))
+	if (!take(&s, '}') || !has_bytes)
 		return -EBADMSG;
 	skip_blanks(&s);
 	if (s.p != s.end)

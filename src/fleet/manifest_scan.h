@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A fast look at a manifest, for lists of many. It checks less than fr_fleet_manifest_read(), and accepts all
-   that this function accepts, except texts with more than 1 KiB. */
+/* A fast look at a manifest, for lists of many. It checks less than fr_fleet_manifest_read(), and it knows
+   only the form in which fr_fleet_manifest_json() writes. */
 
 #include "fleet/message.h"
 

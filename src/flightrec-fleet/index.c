@@ -120,11 +120,19 @@ static bool is_chosen(const struct index_filter *f, const char *name, const stru
 	       fr_selector_matches(f->selector, name, &full.labels);
 }
 
+static bool has_trigger(const struct index_filter *f, const struct fr_manifest_scan *scan)
+{
+	char trigger[sizeof(((struct fleet_dump_entry *)0)->trigger)];
+
+	fr_json_slice_text(scan->trigger, trigger, sizeof(trigger));
+	return strcmp(trigger, f->trigger) == 0;
+}
+
 static bool on_entry(void *ctx, const struct fr_bus_message *m)
 {
 	struct reading *r = ctx;
 	const struct index_filter *f = r->filter;
-	char id[FR_FLEET_ID_SIZE], name[FR_FLEET_NAME_SIZE], trigger[64];
+	char id[FR_FLEET_ID_SIZE], name[FR_FLEET_NAME_SIZE];
 	struct fr_manifest_scan scan;
 	uint64_t at_ns;
 
@@ -134,14 +142,8 @@ static bool on_entry(void *ctx, const struct fr_bus_message *m)
 		r->ignored++;
 		return true;
 	}
-	if (at_ns < f->since_ns || at_ns > f->until_ns)
-		return true;
-	if (f->trigger) {
-		fr_json_slice_text(scan.trigger, trigger, sizeof(trigger));
-		if (strcmp(trigger, f->trigger) != 0)
-			return true;
-	}
-	if (*f->selector && !is_chosen(f, name, m))
+	if (at_ns < f->since_ns || at_ns > f->until_ns || (f->trigger && !has_trigger(f, &scan)) ||
+		(*f->selector && !is_chosen(f, name, m)))
 		return true;
 	r->failed = add(r->index, id, &scan) < 0;
 	return !r->failed;

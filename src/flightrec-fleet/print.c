@@ -79,7 +79,7 @@ const char *print_age(uint64_t at_ns, uint64_t now_ns, char ret[static FR_UNIT_S
 	const uint64_t age_ns = now_ns > at_ns ? now_ns - at_ns : 0;
 
 	if (age_ns < FR_NSEC_PER_SEC)
-		return "now";
+		return "0s";
 	/* Whole seconds are exact enough. */
 	return fr_duration_format(age_ns - age_ns % FR_NSEC_PER_SEC, ret);
 }

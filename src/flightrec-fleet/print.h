@@ -22,7 +22,7 @@ int print_json(const struct fleet_command *c, cJSON *o);
 void print_add_text(cJSON *o, const char *name, const char *text);
 /* Returns RET with the time of AT_NS, local or UTC, as --from accepts it; "-" for 0. */
 const char *print_time(const struct fleet_command *c, uint64_t at_ns, char ret[static FR_UNIT_SIZE]);
-/* Returns RET with "5min" or "now": the time from AT_NS to NOW_NS. */
+/* Returns RET or a constant, with "5min 3s": the time from AT_NS to NOW_NS. */
 const char *print_age(uint64_t at_ns, uint64_t now_ns, char ret[static FR_UNIT_SIZE]);
 /* Warns of messages that could not be read. */
 void print_ignored(const struct fleet *f);

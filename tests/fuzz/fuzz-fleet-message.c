@@ -4,6 +4,7 @@
    the same after it was written and read again. */
 
 #include "fuzz.h"
+#include "fleet/manifest_scan.h"
 #include "fleet/message.h"
 
 #include <errno.h>
@@ -72,6 +73,21 @@ static void try_presence(const char *data, size_t size)
 	AGAIN(presence, p);
 }
 
+/* The fast look needs not to agree with the slow one about a message that nobody of us writes. */
+static void try_scan(const char *data, size_t size)
+{
+	char text[64];
+	struct fr_manifest_scan scan;
+
+	if (fr_manifest_scan(data, size, &scan) < 0)
+		return;
+	check(scan.trigger.n <= size && scan.cause.n <= size && scan.by.n <= size);
+	fr_json_slice_text(scan.cause, text, sizeof(text));
+	check_text(text, sizeof(text));
+	fr_json_slice_text(scan.trigger, text, sizeof(text));
+	check_text(text, sizeof(text));
+}
+
 static void try_manifest(const char *data, size_t size)
 {
 	struct fr_fleet_manifest m = {0};
@@ -79,6 +95,7 @@ static void try_manifest(const char *data, size_t size)
 	int r = fr_fleet_manifest_read(data, size, &m, &d);
 
 	check_result(r, &d);
+	try_scan(data, size);
 	if (r < 0)
 		return;
 	check(fr_fleet_id_is_valid(m.id) && fr_fleet_name_is_valid(m.machine) && m.from_ns <= m.to_ns);

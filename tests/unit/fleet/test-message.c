@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "../unit.h"
 #include "base/cleanup.h"
+#include "fleet/manifest_scan.h"
 #include "fleet/message.h"
 #include "random.h"
 
@@ -102,6 +103,38 @@ TEST(each_presence_comes_back)
 	}
 }
 
+/* The fast look sees the same. */
+static void check_scan(const char *json, const struct fr_fleet_manifest *m)
+{
+	char text[FR_FLEET_TEXT_SIZE];
+	struct fr_manifest_scan scan = {0};
+
+	assert_int_equal(fr_manifest_scan(json, strlen(json), &scan), 0);
+	assert_int_equal(scan.bytes, m->bytes);
+	fr_json_slice_text(scan.trigger, text, sizeof(text));
+	assert_string_equal(text, m->trigger);
+	fr_json_slice_text(scan.cause, text, sizeof(text));
+	assert_string_equal(text, m->cause);
+	fr_json_slice_text(scan.by, text, sizeof(text));
+	assert_string_equal(text, m->by);
+}
+
+TEST(a_fast_look_at_what_is_no_manifest)
+{
+	static const char *const bad[] = {"", "{", "{}", "[]", "{\"bytes\":1", "{\"bytes\":1,}",
+		"{\"bytes\":-1}", "{\"bytes\":1}x", "{\"bytes\":1,\"cause\":2}",
+		"{\"bytes\":99999999999999999999}", "{\"cause\":\"x\"}", "{\"bytes\":1,\"x\":[}",
+		"{\"bytes\":1,\"x\":\"\\\"}", "{\"x\":{\"bytes\":1}}"};
+	static const char good[] = "{\"x\":[{\"a\":\"}\\\"\"}], \"bytes\":\"7\"}";
+	struct fr_manifest_scan scan;
+
+	for (size_t i = 0; i < FR_ARRAY_SIZE(bad); i++)
+		if (fr_manifest_scan(bad[i], strlen(bad[i]), &scan) != -EBADMSG)
+			fail_msg("%s", bad[i]);
+	assert_int_equal(fr_manifest_scan(good, strlen(good), &scan), 0);
+	assert_int_equal(scan.bytes, 7);
+}
+
 TEST(each_manifest_comes_back)
 {
 	for (int i = 0; i < 1000; i++) {
@@ -121,11 +154,13 @@ TEST(each_manifest_comes_back)
 			COPY(m.object, "p/" ID "/db-%d/%s", i, m.file);
 		random_text(m.sha256, 64, "0123456789abcdef");
 		COPY(m.trigger, "fleet");
-		random_text(m.cause, random_up_to(255), "a cause \xc3\xa4");
+		random_text(m.cause, random_up_to(255), "a \"cause\"\\ \xc3\xa4");
+		random_text(m.by, random_up_to(255), "ann@desk\\\"");
 		fr_labels_parse("role=db", &m.labels, NULL);
 		fill_clock(&m.clock);
 		json = fr_fleet_manifest_json(&m);
 		assert_int_equal(fr_fleet_manifest_read(json, strlen(json), &back, NULL), 0);
+		check_scan(json, &back);
 		/* Some bytes of the cause can be no UTF-8. */
 		memcpy(m.cause, back.cause, sizeof(m.cause));
 		assert_memory_equal(&back, &m, sizeof(m));
