@@ -29,6 +29,10 @@ bool fr_agent_set_text(struct fr_agent *a, char text[256], const char *why)
 	fr_lock(&a->lock);
 	is_new = strncmp(text, why, 255) != 0;
 	snprintf(text, 256, "%s", why);
+	if (is_new) {
+		a->presence_now = true;
+		fr_cond_broadcast(&a->cond);
+	}
 	fr_unlock(&a->lock);
 	return is_new;
 }

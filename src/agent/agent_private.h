@@ -79,11 +79,13 @@ struct fr_agent {
 	struct fr_agent_decision decisions[AGENT_DECISIONS_MAX];
 	size_t n_decisions;
 	bool link_came, rescan; /* read all commands that are stored */
+	bool presence_now;	/* the presence has changed */
 	struct fr_agent_stats stats;
 };
 
 /* agent.c */
-/* Writes why the last call failed into TEXT of the statistics. Returns whether this is another text. */
+/* Writes why the last call failed into TEXT of the statistics. Returns whether this is another text: then
+   the presence is stored at once. */
 bool fr_agent_set_text(struct fr_agent *a, char text[256], const char *why);
 /* Waits for a signal, but not longer than until UNTIL_NS (monotonic). The caller holds the lock. */
 void fr_agent_wait(struct fr_agent *a, uint64_t until_ns) FR_REQUIRES(a->lock);

@@ -128,6 +128,7 @@ static void done(struct fr_agent *a, struct fr_job *j)
 	j->manifest.labels = a->labels;
 	j->is_held = a->has_location;
 	fr_lock(&a->lock);
+	a->stats.recorder[0] = '\0';
 	a->stats.done++;
 	fr_job_answer(j, FR_FLEET_DONE, "");
 	fr_unlock(&a->lock);

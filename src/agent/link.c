@@ -147,7 +147,7 @@ static void note_state(struct fr_agent *a)
 /* Returns whether the bus thread has to do something now. */
 static bool has_work(struct fr_agent *a)
 {
-	if (a->n_bells || a->rescan || a->link_came || a->n_decisions)
+	if (a->n_bells || a->rescan || a->link_came || a->n_decisions || a->presence_now)
 		return true;
 	for (size_t i = 0; i < a->n_jobs; i++) {
 		const struct fr_job *j = a->jobs[i];

@@ -109,11 +109,18 @@ static void look_at_recorder(struct fr_agent *a)
 int fr_agent_presence(struct fr_agent *a)
 {
 	const uint64_t now_ns = fr_monotonic_ns();
+	bool now;
 	int r;
 
-	if (now_ns < a->presence_due_ns)
+	fr_lock(&a->lock);
+	now = a->presence_now;
+	fr_unlock(&a->lock);
+	if (!now && now_ns < a->presence_due_ns)
 		return 0;
 	look_at_recorder(a);
+	fr_lock(&a->lock);
+	a->presence_now = false;
+	fr_unlock(&a->lock);
 	r = fr_agent_measure(a, 1);
 	if (r < 0)
 		return r;

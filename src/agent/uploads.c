@@ -41,7 +41,7 @@ static int read_keys(struct fr_agent *a, struct fr_store_keys *ret, struct fr_di
 		return fr_store_keys_read(a->fleet->upload_credentials, NULL, ret, d);
 	if (!or_null(access) || !or_null(secret))
 		return fr_fail(
-			d, -EACCES, "set UploadCredentials= in [Fleet]", "there are no keys for the store");
+			d, -ENOKEY, "set UploadCredentials= in [Fleet]", "there are no keys for the store");
 	ret->access_key = strdup(access);
 	ret->secret_key = strdup(secret);
 	ret->session_token = or_null(token) ? strdup(token) : NULL;
@@ -151,7 +151,8 @@ static void failed(struct fr_agent *a, struct fr_job *j, const struct fr_diag *d
 	const char *why = d->what[0] ? d->what : strerror(-r);
 	char text[sizeof(j->answer.why)];
 
-	if (r == -ESTALE) {
+	/* No other try can help. */
+	if (r == -ESTALE || r == -ENOKEY) {
 		fr_table_end(a, j, FR_FLEET_FAILED, why);
 		return;
 	}
