@@ -3,7 +3,8 @@
 
 /* What labels and selectors share: lists of parts with commas, and the characters of the parts. */
 
-#include "fleet/labels.h"
+#include <stdbool.h>
+#include <stddef.h>
 
 struct fr_label_part {
 	const char *s;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "fleet/fleet.h"
+#include "fleet/labels.h"
 #include "fleet/label_text.h"
 
 #include <errno.h>

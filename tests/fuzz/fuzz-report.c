@@ -53,8 +53,13 @@ static int show_folded(struct fr_profile *p, FILE *out, struct fr_diag *d)
 	return fr_output_folded(p, out, FR_WEIGHT_PERIODS, d);
 }
 
+static int show_perfetto(struct fr_profile *p, FILE *out, struct fr_diag *d)
+{
+	return fr_output_perfetto(p, NULL, out, d);
+}
+
 static int (*const views[])(struct fr_profile *, FILE *, struct fr_diag *) = {show_table, show_flame,
-	show_page, explain, show_folded, fr_output_pprof, fr_output_perfetto, fr_output_speedscope,
+	show_page, explain, show_folded, fr_output_pprof, show_perfetto, fr_output_speedscope,
 	fr_output_firefox};
 
 static void show(const char *path, size_t view, FILE *out)
