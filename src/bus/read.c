@@ -108,6 +108,7 @@ static int begin_again(struct reading *r)
 	bus_consumer_close(r->bus, &r->consumer);
 	r->consumer = (struct bus_consumer){0};
 	result = bus_consumer_open(r->bus, r->what, r->from, &r->consumer, r->d);
+	r->consumer.last = last; /* no message comes twice */
 	return result == 0 && !r->consumer.pending ? 1 : result;
 }
 
@@ -121,7 +122,7 @@ static int late(struct reading *r)
 		return begin_again(r);
 	return fr_fail(r->d, -ETIMEDOUT, "Try again, and look at the broker's log.",
 		"the broker stopped within the read of %s, after %llu messages", r->what->stream,
-		(unsigned long long)(r->earlier + r->consumer.delivered));
+		(unsigned long long)r->earlier + r->consumer.delivered);
 }
 
 static int step(struct reading *r)

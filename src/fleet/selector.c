@@ -2,6 +2,7 @@
 #include "fleet/fleet.h"
 #include "fleet/labels.h"
 #include "fleet/label_text.h"
+#include "fleet/labels.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -28,11 +28,12 @@ static const char *first_of(const char *a, const char *b)
 static void find_name(char ret[FR_FLEET_TEXT_SIZE])
 {
 	const char *user = getenv("SUDO_USER");
-	const struct passwd *p = user ? NULL : getpwuid(getuid());
+	char text[4096];
+	struct passwd entry, *p = NULL;
 	char host[HOST_NAME_MAX + 1] = "";
 
 	gethostname(host, sizeof(host) - 1);
-	if (p)
+	if (!user && getpwuid_r(getuid(), &entry, text, sizeof(text), &p) == 0 && p)
 		user = p->pw_name;
 	snprintf(ret, FR_FLEET_TEXT_SIZE, "%.120s@%s", user ? user : "?", host);
 	fr_utf8_sanitize(ret);

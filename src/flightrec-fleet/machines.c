@@ -40,7 +40,7 @@ void machines_deinit(struct machines *m)
 static int make_room(struct machines *m)
 {
 	const size_t room = FR_MAX(2 * m->room, (size_t)64);
-	struct machine **v = m->n < m->room ? m->v : reallocarray(m->v, room, sizeof(*v));
+	struct machine **v = m->n < m->room ? m->v : reallocarray(m->v, room, sizeof(struct machine *));
 
 	if (!v)
 		return -1;
@@ -73,7 +73,7 @@ struct machine *machines_get(struct machines *m, const char *name)
 void machines_sort(struct machines *m)
 {
 	if (m->n)
-		qsort(m->v, m->n, sizeof(m->v[0]), compare_places);
+		qsort(m->v, m->n, sizeof(struct machine *), compare_places);
 }
 
 uint64_t machines_newest(const struct machines *m)

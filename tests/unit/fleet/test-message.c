@@ -287,7 +287,7 @@ TEST(a_message_has_a_limit)
 
 	assert_non_null(text);
 	memset(text, ' ', n);
-	memcpy(text, command, strlen(command));
+	memcpy(text, command, sizeof(command) - 1);
 	assert_int_equal(fr_fleet_command_read(text, n - 1, &c, NULL), 0);
 	assert_int_equal(fr_fleet_command_read(text, n, &c, NULL), -EBADMSG);
 	memset(text, '[', n);

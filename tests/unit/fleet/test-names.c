@@ -54,7 +54,7 @@ TEST(ids_of_one_second_differ)
 
 TEST(text_of_another_form_is_no_id)
 {
-	static const char *const bad[] = {"", "x", "20261128T205726Z", "20261128T205726Z-", ID "0",
+	static const char *const bad[] = {"", "x", "20261128T205726Z", "20261128T205726Z-", (ID "0"),
 		"20261128T205726Z-1f3a5c7", "20261128T205726Z-1F3A5C7E", "20261128T205726Z-1f3a5c7g",
 		"20261128 205726Z-1f3a5c7e", "20261328T205726Z-1f3a5c7e", "20260230T205726Z-1f3a5c7e",
 		"20261128T245726Z-1f3a5c7e", "20261128T206026Z-1f3a5c7e", "20261128T205760Z-1f3a5c7e",
@@ -94,9 +94,9 @@ static void make_name(char *ret)
 	char set[96];
 	size_t n = 0;
 
-	for (char c = '!'; c <= '~'; c++)
+	for (int c = '!'; c <= '~'; c++)
 		if (c != '/')
-			set[n++] = c;
+			set[n++] = (char)c;
 	set[n] = '\0';
 	random_text(ret, 1 + random_up_to(FR_FLEET_NAME_SIZE - 2), set);
 }
