@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static bool is_wanted(const struct machine *m, const char *only)
 {
@@ -147,12 +148,14 @@ static int write_fleet_json(const struct machines *all, const struct fr_fleet_co
 
 static int open_folder(const char *directory, const char *id, struct fr_diag *d)
 {
-	_cleanup_close_ int parent = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_close_ int parent = -1;
 	int fd;
 
+	if (mkdir(directory, 0777) < 0 && errno != EEXIST)
+		return fr_fail_errno(d, -errno, "give another folder with -o", "cannot make %s", directory);
+	parent = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (parent < 0)
-		return fr_fail_errno(
-			d, -errno, "make it, or give another one with -o", "cannot open %s", directory);
+		return fr_fail_errno(d, -errno, "give another folder with -o", "cannot open %s", directory);
 	fd = fr_directory_make(parent, id, (gid_t)-1);
 	return fd < 0 ? fr_fail_errno(d, fd, NULL, "cannot make the folder %s/%s", directory, id) : fd;
 }
