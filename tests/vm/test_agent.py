@@ -23,6 +23,7 @@ CONF = "/etc/flightrec/flightrecd.conf.d/fleet.conf"
 SECTION = f"""[Fleet]
 Enabled=yes
 Servers=nats://127.0.0.1:4222
+Name=db-1
 Labels=role=db
 Upload=s3://{BUCKET}/fleet
 UploadEndpoint=http://127.0.0.1:4568
@@ -98,7 +99,7 @@ def configure(machine):
 
 def until_present(hub):
     def present():
-        return [m for m in hub.ask("status", check=False) if m["machine"] == "flightrec-test" and not m.get("recorder")]
+        return [m for m in hub.ask("status", check=False) if m["machine"] == "db-1" and not m.get("recorder")]
     hub.machine.wait_for(present, "presence of the machine")
 
 
@@ -117,6 +118,12 @@ def dump(hub):
 
 def pid(machine):
     return int(machine.show("MainPID", UNIT))
+
+
+def held(machine):
+    """Returns the number of dumps that the recorder keeps for the agent."""
+    status = json.loads(machine.run("flightrecctl", "status", "--json=short").stdout)
+    return status.get("status", status)["dumps"]["held"]
 
 
 def test_an_agent_that_is_not_configured(service):
@@ -152,9 +159,9 @@ def test_a_fleet_dump(hub):
     assert len(hub.dumps()) == 2
     listed = hub.ask("list")
     assert sorted(d["id"] for d in listed) == sorted((first, second))
-    hub.fleet("get", first, "-o", "/tmp/got")
-    assert "flightrec-test" in machine.run("cat", f"/tmp/got/{first}/fleet.json").stdout
-    assert json.loads(machine.run("flightrecctl", "status", "--json=short").stdout)["status"]["dumps"].get("held", 0) == 0
+    hub.fleet("get", first, "-o", "/tmp")
+    assert "db-1" in machine.run("cat", f"/tmp/{first}/fleet.json").stdout
+    machine.wait_for(lambda: held(machine) == 0, "release of the dumps")
 
 
 def test_kill_and_watchdog(hub):
