@@ -94,7 +94,7 @@ def test_the_first_day(make_fleet, tmp_path):
         fleet.machine(name, labels, skew, recorder=fleet.recording(count), agent_more=more)
     fleet.start_machines()
     recorded(fleet, count)
-    assert "created" not in fleet.must("setup").out
+    assert "created" not in fleet.set_up()
 
     id = dump(fleet, "--last", "2s", "--reason", "a slow request")
     fleet.until_answered(id, dict.fromkeys(names, "stored"))
