@@ -401,7 +401,7 @@ class Fleet:
 
     def until_present(self, *machines):
         names = {m.name for m in machines}
-        until(f"presence of {names}", lambda: names <= {m["machine"] for m in self.presence() if m.get("recorder") == ""}, 60)
+        until(f"presence of {names}", lambda: names <= {m["machine"] for m in self.presence() if not m.get("recorder")}, 60)
 
     # --- the bus, without our programs
 
