@@ -50,7 +50,7 @@ void fr_agent_bus_failed(struct fr_agent *a, const struct fr_diag *d, int code)
 /* Makes the bus. Returns 0 or a negative errno. */
 static int open_bus(struct fr_agent *a, struct fr_diag *d)
 {
-	char name[FR_FLEET_NAME_SIZE + 32], token[FR_FLEET_TOKEN_SIZE], inbox[FR_FLEET_TOKEN_SIZE + 16];
+	char name[FR_FLEET_TOKEN_SIZE + 32], token[FR_FLEET_TOKEN_SIZE], inbox[FR_FLEET_TOKEN_SIZE + 16];
 	const struct fr_fleet_config *f = a->fleet;
 	const struct fr_bus_config config = {.servers = f->servers,
 		.credentials = or_null(f->credentials),
@@ -63,8 +63,9 @@ static int open_bus(struct fr_agent *a, struct fr_diag *d)
 		.ctx = a};
 	int r;
 
-	snprintf(name, sizeof(name), "flightrec-agent %s", a->name);
 	fr_fleet_token(a->name, token);
+	/* libnats puts the name into JSON as it is, so it must not have quotes. */
+	snprintf(name, sizeof(name), "flightrec-agent %s", token);
 	snprintf(inbox, sizeof(inbox), "_INBOX.%s", token);
 	r = fr_bus_new(&config, true, AGENT_BUS_TIMEOUT_NS, &a->bus, d);
 	if (r == 0)

@@ -256,7 +256,7 @@ class Machine:
         self.home.mkdir()
         self.link = f"m{index}"
         self.address = f"10.77.1.{index + 1}"
-        self.space = Namespace(re.sub("[^A-Za-z0-9-]", "-", name))
+        self.space = Namespace("m" + re.sub("[^A-Za-z0-9-]", "x", name)[:60])
         self.connect()
         self.env = {"LD_PRELOAD": program("frtest-wallclock.so"), "FRTEST_WALL_SHIFT": str(skew)} if skew else {}
         self.config = self.home / "flightrecd.conf"
