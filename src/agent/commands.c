@@ -7,7 +7,9 @@
 #include <errno.h>
 #include <string.h>
 
-#define MEASURE 3u
+/* A clock that is known less exactly is measured once more, but not again and again: if all machines measure
+   at once, the broker is slow for all. */
+#define CLOCK_ERROR_NS FR_NSEC_PER_MSEC
 
 /* Returns whether the last token of SUBJECT is an id. Operators measure the clock with another one. */
 static bool is_command(const char *subject)
@@ -270,7 +272,10 @@ static struct fr_job *next_to_check(struct fr_agent *a)
 int fr_agent_check_jobs(struct fr_agent *a)
 {
 	struct fr_job *j = next_to_check(a);
-	int r = j ? fr_agent_measure(a, MEASURE) : 0;
+	int r = j ? fr_agent_measure(a, 1) : 0;
+
+	if (r == 0 && j && a->clock.error_ns > CLOCK_ERROR_NS)
+		r = fr_agent_measure(a, 1);
 
 	/* Without the clock of the broker, nobody knows which seconds are meant. */
 	if (r < 0 || (j && a->clock.error_ns == UINT64_MAX))

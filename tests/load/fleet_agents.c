@@ -18,6 +18,11 @@ struct agent {
 struct job {
 	struct agent *agent;
 	char subject[FR_FLEET_SUBJECT_SIZE]; /* of the command; "": only the presence */
+	/* The second half of a command. An upload takes seconds, so it begins behind the answers of other
+	 * machines. */
+	bool is_upload;
+	char id[FR_FLEET_ID_SIZE];
+	uint64_t stored_ns, bell_ns;
 };
 
 static struct sim {
@@ -33,19 +38,24 @@ static struct sim {
 	uint64_t first_ns, answers;
 } sim = {.lock = PTHREAD_MUTEX_INITIALIZER, .there = PTHREAD_COND_INITIALIZER};
 
-static void put_job(struct agent *a, const char *subject)
+static void put(const struct job *job)
 {
 	pthread_mutex_lock(&sim.lock);
 	if (sim.n == sim.size) {
 		sim.dropped++;
 	} else {
-		struct job *j = &sim.jobs[(sim.first + sim.n++) % sim.size];
-
-		j->agent = a;
-		snprintf(j->subject, sizeof(j->subject), "%s", subject);
+		sim.jobs[(sim.first + sim.n++) % sim.size] = *job;
 		pthread_cond_signal(&sim.there);
 	}
 	pthread_mutex_unlock(&sim.lock);
+}
+
+static void put_job(struct agent *a, const char *subject)
+{
+	struct job job = {.agent = a};
+
+	snprintf(job.subject, sizeof(job.subject), "%s", subject);
+	put(&job);
 }
 
 static void take_job(struct job *ret)
@@ -108,18 +118,41 @@ static void count_answer(const char *id, uint64_t bell_ns)
 	pthread_mutex_unlock(&sim.lock);
 }
 
+/* What an agent does to measure the clock: it stores its presence, and reads when the broker stored it. */
+static void measure(struct agent *a)
+{
+	char subject[FR_FLEET_SUBJECT_SIZE];
+	struct fr_bus_message m = {0};
+	struct fr_diag d = {0};
+
+	store_presence(a);
+	fr_fleet_subject(FR_SUBJECT_PRESENCE, NULL, a->name, subject);
+	if (fr_bus_last(a->bus, FR_STREAM_PRESENCE, subject, SIM_TIMEOUT_NS, &m, &d) < 0)
+		errx(EXIT_FAILURE, "%s: %s: %s", a->name, subject, d.what);
+	fr_bus_message_deinit(&m);
+}
+
 static void answer(struct agent *a, const struct fr_fleet_command *c, uint64_t stored_ns)
 {
 	struct fr_fleet_manifest m;
 
-	store_presence(a);
+	measure(a);
 	store_answer(a, c->id, FR_FLEET_RECORDING, NULL);
 	if (sim.o->dump_ms)
 		fr_load_sleep_ms(sim.o->dump_ms);
 	sim_manifest(&m, c->id, a->name, &a->labels, stored_ns);
 	store_answer(a, c->id, FR_FLEET_DONE, &m);
-	sim_store(a->bus, FR_STREAM_INDEX, FR_SUBJECT_INDEX, c->id, a->name, fr_fleet_manifest_json(&m));
-	store_answer(a, c->id, FR_FLEET_STORED, &m);
+}
+
+static void upload(const struct job *job)
+{
+	struct agent *a = job->agent;
+	struct fr_fleet_manifest m;
+
+	sim_manifest(&m, job->id, a->name, &a->labels, job->stored_ns);
+	sim_store(a->bus, FR_STREAM_INDEX, FR_SUBJECT_INDEX, job->id, a->name, fr_fleet_manifest_json(&m));
+	store_answer(a, job->id, FR_FLEET_STORED, &m);
+	count_answer(job->id, job->bell_ns);
 }
 
 static void obey(struct agent *a, const char *subject)
@@ -137,8 +170,11 @@ static void obey(struct agent *a, const char *subject)
 	if (fr_fleet_command_read(m.data, m.n, &c, &d) < 0)
 		errx(EXIT_FAILURE, "%s: %s", subject, d.what);
 	if (fr_selector_matches(c.selector, a->name, &a->labels)) {
+		struct job job = {.agent = a, .is_upload = true, .stored_ns = m.time_ns, .bell_ns = bell_ns};
+
+		snprintf(job.id, sizeof(job.id), "%s", c.id);
 		answer(a, &c, m.time_ns);
-		count_answer(c.id, bell_ns);
+		put(&job);
 	}
 	fr_bus_message_deinit(&m);
 }
@@ -149,7 +185,9 @@ static void *work(void *unused)
 
 	for (;;) {
 		take_job(&job);
-		if (*job.subject)
+		if (job.is_upload)
+			upload(&job);
+		else if (*job.subject)
 			obey(job.agent, job.subject);
 		else
 			store_presence(job.agent);
