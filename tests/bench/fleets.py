@@ -77,13 +77,17 @@ def index(f, n, turns):
 
 
 def load_turn(machine, seconds):
-    """Runs a load. Returns the recorder's CPU time for each event, and the number of its losses."""
+    """Runs a load. Returns the recorder's CPU time for each event that it recorded (those of agent, broker and store are among
+    them), and the number of its losses."""
     pid, recorder = machine.recorder.pid, machine.recorder
+    events = recorder.event_status(measure.EVENT)["samples"]
     lost = sum(recorder.lost().values())
     cpu = measure.cpu_ns(pid)
     did = measure.syscalls(seconds)
     time.sleep(1.2)  # until the recorder has drained the kernel rings
-    return {"cpu_ns_per_event": (measure.cpu_ns(pid) - cpu) / did["calls"], "load_ns_per_call": did["ns_per_call"],
+    cpu = measure.cpu_ns(pid) - cpu
+    events = recorder.event_status(measure.EVENT)["samples"] - events
+    return {"cpu_ns_per_event": cpu / events, "events_per_call": events / did["calls"], "load_ns_per_call": did["ns_per_call"],
             "lost": sum(recorder.lost().values()) - lost}
 
 
