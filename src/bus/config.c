@@ -137,15 +137,19 @@ void bus_config_deinit(struct fr_bus *b)
 	free(b->inbox_prefix);
 }
 
-/* Always checks the name of the server: it depends on the build of libnats whether it does this by itself. */
+/* Checks the name of the server: it depends on the build of libnats whether it does this by itself. Without
+   TLS, libnats must not be told anything of it: it would read all certificates of the system, for 40 ms. */
 static natsStatus set_tls(struct fr_bus *b, const char *server, natsOptions *o)
 {
+	const bool is_tls = strncmp(server, "tls://", 6) == 0;
 	char host[256];
-	natsStatus s = NATS_OK;
+	natsStatus s;
 
+	if (!is_tls && !b->ca && !b->certificate)
+		return NATS_OK;
 	bus_server_address(server, host, sizeof(host));
 	s = natsOptions_SetExpectedHostname(o, host);
-	if (s == NATS_OK && strncmp(server, "tls://", 6) == 0)
+	if (s == NATS_OK && is_tls)
 		s = natsOptions_SetSecure(o, true);
 	if (s == NATS_OK && b->ca)
 		s = natsOptions_LoadCATrustedCertificates(o, b->ca);
