@@ -318,10 +318,9 @@ static int publish_name(struct dump *x)
 	const struct fr_dump_params *p = x->params;
 	int r = p->hold ? fr_hold_make(p->dirfd, x->result.name) : 0;
 
-	if (r == 0)
-		r = fr_tmp_publish(p->dirfd, x->tmp, x->result.name);
-	else
+	if (r < 0)
 		return r;
+	r = fr_tmp_publish(p->dirfd, x->tmp, x->result.name);
 	if (r < 0 && p->hold)
 		fr_hold_remove(p->dirfd, x->result.name);
 	return r;
