@@ -33,8 +33,8 @@ static bool can_join(const struct fr_dump_job *old, const struct fr_dump_job *ne
 
 	return old->kind == FR_JOB_DUMP && new->kind == FR_JOB_DUMP && !old->final && !new->final &&
 	       a->exact == b->exact && a->last_ns == b->last_ns && a->post_ns == b->post_ns &&
-	       a->from_ns == b->from_ns && a->to_ns == b->to_ns &&
-	       old->compress == new->compress &&has_same_fleet(old, new) && old->hold == new->hold &&
+	       a->from_ns == b->from_ns && a->to_ns == b->to_ns && old->compress == new->compress &&
+	       old->hold == new->hold && (has_same_fleet(old, new)) &&
 	       (a->post_ns == 0 || new->to_ns - old->trigger_ns <= 2 * a->post_ns) && has_room_for_cause(old);
 }
 
