@@ -87,6 +87,9 @@ int fr_rule_reclaim(struct fr_rules *r, const struct fr_rule_group *g)
 		b->longest_ns[FR_WAIT_RECLAIM], s->longest_ns[FR_WAIT_RECLAIM]};
 	const enum fr_verdict v = fr_rules_judge(r, FR_RULE_WAIT_MIN, ns, longest_ns);
 	const bool cgroup = fr_sums_class_ns(s, FR_CODE_CGROUP_RECLAIM) > 0;
+	/* At the limit, page faults are an effect: each page that was freed is needed again. On a fast disk
+	   they take more time than the reclaim itself. */
+	const uint64_t effects = cgroup ? fr_sums_class_ns(s, FR_CODE_FAULT) : 0;
 	const struct fr_process_facts *most;
 	char name[64];
 	struct fr_finding *x;
@@ -94,7 +97,8 @@ int fr_rule_reclaim(struct fr_rules *r, const struct fr_rule_group *g)
 	if (v == FR_VERDICT_NORMAL)
 		return 0;
 	most = fr_rule_most(r, g, reclaim_of, FR_WAIT_RECLAIM);
-	x = fr_finding_add(r, "memory-reclaim", fr_rules_score(r, v, FR_RULE_SPECIFIC, (double)now), most);
+	x = fr_finding_add(
+		r, "memory-reclaim", fr_rules_score(r, v, FR_RULE_SPECIFIC, (double)(now + effects)), most);
 	if (!x)
 		return -ENOMEM;
 	x->stack = longest_stack(r, most->pid, FR_WAIT_RECLAIM);
