@@ -238,7 +238,9 @@ static int finish(struct fr_fleet_folder *f, struct fr_diag *d)
 	const char *first = f->n > 0 ? f->v[0].name : "", *why = f->n > 0 ? f->v[0].why : "";
 
 	if (f->n == 0)
-		return fr_fail(d, -ENODATA, GET_AGAIN, "there are no machines in it");
+		return fr_fail(d, -ENODATA,
+			"give a dump, or the folder ID that `flightrecctl fleet get ID` wrote",
+			"the folder has no dumps of a fleet");
 	if (f->n_dumps == 0)
 		return fr_fail(d, -ENODATA, "flightrecctl fleet status ID says what each machine answered",
 			"none of its %zu machines has a dump that can be read; %s: %s", f->n, first, why);

@@ -312,7 +312,7 @@ def test_files_that_cannot_be_read(tmp_path, verb):
     (tmp_path / "magic").write_bytes(b"PERFILE2")
     for name in ("text", "nothing", "magic"):
         expect_error(EXIT["error"], rf"{tmp_path / name}: .*perf\.data", verb, tmp_path / name)
-    expect_error(EXIT["error"], rf"{tmp_path}: it is not a regular file", verb, tmp_path)
+    expect_error(EXIT["error"], rf"{tmp_path}: the folder has no dumps of a fleet\n  give a dump", verb, tmp_path)
     expect_error(EXIT["error"], rf"{tmp_path / 'missing'}\b.*No such file", verb, tmp_path / "missing")
     expect_error(EXIT["error"], r"there is no dump in", verb, "-D", tmp_path, "latest")
 
