@@ -44,7 +44,7 @@ int fr_fail_errno(struct fr_diag *d, int code, const char *hint, const char *fmt
 
 void fr_diag_prefix(struct fr_diag *d, const char *fmt, ...)
 {
-	char old[sizeof(d->what)];
+	char old[sizeof(((struct fr_diag *)0)->what)];
 	va_list ap;
 	int n;
 
