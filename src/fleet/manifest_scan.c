@@ -169,7 +169,7 @@ void fr_json_slice_text(struct fr_json_slice v, char *ret, size_t size)
 	size_t n = v.n;
 
 	ret[0] = '\0';
-	if (n > sizeof(quoted) - 8)
+	if (n == 0 || n > sizeof(quoted) - 8)
 		return;
 	memcpy(quoted + 1, v.s, n);
 	quoted[n + 1] = '"';

@@ -129,7 +129,7 @@ TEST(one_cause_on_many_machines_is_one_finding)
 
 TEST(the_text_is_short_with_many_machines)
 {
-	static char buffer[200][8];
+	static char buffer[200][16];
 	const char *names[200];
 	struct machines m;
 	char *text;
