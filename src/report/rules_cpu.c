@@ -138,7 +138,8 @@ static const struct kind {
 	double share, bonus; /* BONUS is added to the score */
 } kinds[] = {
 	{"timer-storm", ", most of it for timers and signals", FR_CODE_TIMER | FR_CODE_SIGNAL, 0.35, RARE},
-	/* On a virtual machine, more than half of the time of a page fault is at the instruction that faults. */
+	/* On a virtual machine, more than half of the time of a page fault is at the instruction that faults.
+	 */
 	{"page-fault-storm", ", much of it in page faults", FR_CODE_FAULT, 0.3, 0},
 	{"spin-lock", ", most of it in spin locks", FR_CODE_SPIN, 0.3, RARE},
 	{"network-load", ", most of it in the network", FR_CODE_NETWORK, 0.4, 0},
