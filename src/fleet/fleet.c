@@ -35,6 +35,8 @@ int fr_fleet_id_new(uint64_t wall_ns, char ret[FR_FLEET_ID_SIZE])
 		return -EIO;
 	if (!gmtime_r(&seconds, &tm))
 		return -ERANGE;
+	/* The first 12 bits are the fraction of the second, so ids of one second sort by time, too. */
+	number = (uint32_t)((wall_ns % FR_NSEC_PER_SEC << 12) / FR_NSEC_PER_SEC) << 20 | number >> 12;
 	n = strftime(ret, FR_FLEET_ID_SIZE, "%Y%m%dT%H%M%SZ", &tm);
 	snprintf(ret + n, FR_FLEET_ID_SIZE - n, "-%08x", number);
 	return 0;

@@ -22,6 +22,9 @@ TEST(id_has_the_time_and_sorts_by_it)
 	assert_true(strcmp(a, b) < 0);
 	assert_int_equal(fr_fleet_id_time(a, &ns), 0);
 	assert_int_equal(ns, NOW_NS);
+	/* Also within a second. */
+	assert_int_equal(fr_fleet_id_new(NOW_NS + FR_NSEC_PER_SEC / 1000, b), 0);
+	assert_true(strcmp(a, b) < 0);
 }
 
 TEST(id_of_any_time_is_valid)
