@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* What the recorder says of a dump. */
+/* Reads the recorder's description of a dump, and checks each member. */
 #include "agent/job.h"
 #include "base/cleanup.h"
 #include "base/json.h"

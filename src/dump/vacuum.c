@@ -19,7 +19,7 @@
 #define MERGED_JIT FR_MERGED_NAME ".jit" /* shared by all merged files */
 #define DEPTH_MAX 4
 
-/* What is beside a dump: the sidecar, the directory of run-time code, the symbols of a kernel that crashed,
+/* The files beside a dump: the sidecar, the directory of run-time code, the symbols of a kernel that crashed,
    and the hold. */
 static const char *const suffixes[] = {".json", ".jit", FR_DUMP_KALLSYMS, FR_DUMP_HOLD};
 

@@ -2,12 +2,9 @@
 #include "flightrec-report/fleet.h"
 #include "base/cleanup.h"
 #include "base/utf8.h"
-#include "flightrec-report/export.h"
-#include "flightrec-report/output_file.h"
-#include "flightrec-report/screen.h"
+#include "flightrec-report/write_view.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -25,7 +22,7 @@ bool fleet_is_meant(const struct report_command *c)
 	return c->paths || c->machine || is_folder(c->path);
 }
 
-/* What cannot be shown of several machines at once. */
+/* Refuses a view that needs one machine. */
 static int check_view(const struct report_command *c, struct fr_diag *d)
 {
 	if (c->verb == VERB_BUNDLE)
@@ -68,32 +65,6 @@ static int choose_machine(struct report_command *c, const struct fr_fleet_folder
 	return c->path ? 0 : -ENOMEM;
 }
 
-static int write_view(struct report_command *c, struct fr_fleet_folder *f, struct fr_diag *d)
-{
-	FILE *out;
-	int r = check_view(c, d);
-
-	if (r < 0)
-		return r;
-	if (c->verb == VERB_EXPORT) {
-		r = export_choose_file(c, d);
-		signal(SIGPIPE, SIG_IGN);
-	}
-	if (r < 0)
-		return r;
-	if (c->output && !strcmp(c->output, "-"))
-		c->output = NULL;
-	r = output_file_open(c, &out, d);
-	if (r < 0)
-		return r;
-	screen_begin(c, out);
-	r = output_file_close(c, out, fleet_show(c, f, out, d), d);
-	screen_end();
-	if (r == 0 && c->new_file)
-		printf("%s\n", c->new_file);
-	return r;
-}
-
 int fleet_run(
 	struct report_command *c, int (*run)(struct report_command *c, struct fr_diag *d), struct fr_diag *d)
 {
@@ -105,10 +76,10 @@ int fleet_run(
 			c->paths ? c->paths : &c->path, c->paths ? c->n_paths : 1, &f, d);
 	else
 		r = fr_fleet_folder_read(c->path, &f, d);
-	if (r == 0 && c->machine)
-		r = choose_machine(c, &f, d);
 	if (r == 0)
-		r = c->machine ? run(c, d) : write_view(c, &f, d);
+		r = c->machine ? choose_machine(c, &f, d) : check_view(c, d);
+	if (r == 0)
+		r = c->machine ? run(c, d) : write_view(c, fleet_show, &f, d);
 	fr_fleet_folder_deinit(&f);
 	return r;
 }

@@ -17,4 +17,4 @@ int fleet_run(
 
 /* fleet_views.c: shows all machines of F, one after the other. The machines whose dump cannot be read become
    machines without a dump. Returns as fleet_run(). */
-int fleet_show(struct report_command *c, struct fr_fleet_folder *f, FILE *out, struct fr_diag *d);
+int fleet_show(struct report_command *c, void *folder, FILE *out, struct fr_diag *d);

@@ -159,8 +159,9 @@ static int show_explanation(struct show *s, const struct report_command *c, stru
 	return r;
 }
 
-int fleet_show(struct report_command *c, struct fr_fleet_folder *f, FILE *out, struct fr_diag *d)
+int fleet_show(struct report_command *c, void *folder, FILE *out, struct fr_diag *d)
 {
+	struct fr_fleet_folder *f = folder;
 	struct show s = {.folder = f, .out = out};
 
 	if (c->verb == VERB_EXPLAIN || c->html)

@@ -8,10 +8,10 @@
 #include "flightrec-report/command.h"
 #include "flightrec-report/export.h"
 #include "flightrec-report/fleet.h"
-#include "flightrec-report/output_file.h"
 #include "flightrec-report/pack.h"
 #include "flightrec-report/screen.h"
 #include "flightrec-report/times.h"
+#include "flightrec-report/write_view.h"
 #include "merge/input.h"
 #include "report/bundle.h"
 #include "report/debuginfod.h"
@@ -68,8 +68,10 @@ static int flame(struct report_command *c, struct fr_profile *p, FILE *out, stru
 	return fr_output_flame(p, out, screen_width(), screen_has_colours(), d);
 }
 
-static int show(struct report_command *c, struct fr_profile *p, FILE *out, struct fr_diag *d)
+static int show(struct report_command *c, void *profile, FILE *out, struct fr_diag *d)
 {
+	struct fr_profile *p = profile;
+
 	switch (c->verb) {
 	case VERB_EXPLAIN:
 		return explain(c, p, out, d);
@@ -86,29 +88,6 @@ static int show(struct report_command *c, struct fr_profile *p, FILE *out, struc
 	return 0;
 }
 
-static int write_view(struct report_command *c, struct fr_profile *p, struct fr_diag *d)
-{
-	FILE *out;
-	int r = c->verb == VERB_EXPORT ? export_choose_file(c, d) : 0;
-
-	if (r < 0)
-		return r;
-	/* Who reads an export from a pipe must know that it is not whole. */
-	if (c->verb == VERB_EXPORT)
-		signal(SIGPIPE, SIG_IGN);
-	if (c->output && !strcmp(c->output, "-"))
-		c->output = NULL;
-	r = output_file_open(c, &out, d);
-	if (r < 0)
-		return r;
-	screen_begin(c, out);
-	r = output_file_close(c, out, show(c, p, out, d), d);
-	screen_end();
-	if (r == 0 && c->new_file)
-		printf("%s\n", c->new_file);
-	return r;
-}
-
 /* Shows the dump c->path, or packs it. */
 static int run(struct report_command *c, struct fr_diag *d)
 {
@@ -123,7 +102,7 @@ static int run(struct report_command *c, struct fr_diag *d)
 		return r;
 	r = times_set(c, p, d);
 	if (r == 0)
-		r = c->verb == VERB_BUNDLE ? pack(c, p, d) : write_view(c, p, d);
+		r = c->verb == VERB_BUNDLE ? pack(c, p, d) : write_view(c, show, p, d);
 	fr_profile_free(p);
 	return r;
 }

@@ -97,6 +97,28 @@ void fr_openmetrics_seconds(struct fr_openmetrics *o,
 	put_text(o, text);
 }
 
+static const struct fr_metric_label no_labels[FR_METRIC_LABELS_MAX];
+
+void fr_openmetrics_add_counter(struct fr_openmetrics *o, const char *name, const char *help, uint64_t value)
+{
+	fr_openmetrics_family(o, name, FR_METRIC_COUNTER, NULL, help);
+	fr_openmetrics_u64(o, no_labels, value);
+}
+
+void fr_openmetrics_add_gauge(
+	struct fr_openmetrics *o, const char *name, const char *unit, const char *help, uint64_t value)
+{
+	fr_openmetrics_family(o, name, FR_METRIC_GAUGE, unit, help);
+	fr_openmetrics_u64(o, no_labels, value);
+}
+
+void fr_openmetrics_add_seconds(
+	struct fr_openmetrics *o, const char *name, enum fr_metric_type type, const char *help, uint64_t ns)
+{
+	fr_openmetrics_family(o, name, type, "seconds", help);
+	fr_openmetrics_seconds(o, no_labels, ns);
+}
+
 int fr_openmetrics_end(struct fr_openmetrics *o)
 {
 	put_text(o, "# EOF\n");

@@ -45,5 +45,11 @@ void fr_openmetrics_u64(struct fr_openmetrics *o,
    decimals. */
 void fr_openmetrics_seconds(struct fr_openmetrics *o,
 	const struct fr_metric_label labels[static FR_METRIC_LABELS_MAX], uint64_t ns);
+/* Add a family with one sample, which has no labels. UNIT may be NULL. */
+void fr_openmetrics_add_counter(struct fr_openmetrics *o, const char *name, const char *help, uint64_t value);
+void fr_openmetrics_add_gauge(
+	struct fr_openmetrics *o, const char *name, const char *unit, const char *help, uint64_t value);
+void fr_openmetrics_add_seconds(
+	struct fr_openmetrics *o, const char *name, enum fr_metric_type type, const char *help, uint64_t ns);
 /* Ends the text. Returns 0, or -ENOMEM if this or an earlier call found no memory. */
 int fr_openmetrics_end(struct fr_openmetrics *o);

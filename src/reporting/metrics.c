@@ -22,27 +22,6 @@
 #define LABEL(n, v) ((const struct fr_metric_label[FR_METRIC_LABELS_MAX]){{n, v}})
 #define LABELS(n, v, n2, v2) ((const struct fr_metric_label[FR_METRIC_LABELS_MAX]){{n, v}, {n2, v2}})
 
-/* Adds a family with one sample. */
-static void counter(struct fr_openmetrics *o, const char *name, const char *help, uint64_t value)
-{
-	fr_openmetrics_family(o, name, FR_METRIC_COUNTER, NULL, help);
-	fr_openmetrics_u64(o, NO_LABELS, value);
-}
-
-static void gauge(
-	struct fr_openmetrics *o, const char *name, const char *unit, const char *help, uint64_t value)
-{
-	fr_openmetrics_family(o, name, FR_METRIC_GAUGE, unit, help);
-	fr_openmetrics_u64(o, NO_LABELS, value);
-}
-
-static void seconds(
-	struct fr_openmetrics *o, const char *name, enum fr_metric_type type, const char *help, uint64_t ns)
-{
-	fr_openmetrics_family(o, name, type, "seconds", help);
-	fr_openmetrics_seconds(o, NO_LABELS, ns);
-}
-
 /* Returns whether an earlier event has the same name as EVENT. If so, the samples of both events are in one
    series. */
 static bool is_repeated(const struct fr_capture *c, size_t event)
@@ -110,21 +89,22 @@ static void add_ring(struct fr_openmetrics *o, const struct fr_view *v)
 {
 	const struct fr_history_stats *s = &v->ring;
 
-	gauge(o, "flightrec_ring_bytes", "bytes", "Size of the ring.", s->size_bytes);
-	gauge(o, "flightrec_ring_survives_crash", "", "1 if the ring survives a crash of the machine.",
-		v->ring_survives);
-	gauge(o, "flightrec_ring_used_bytes", "bytes", "Bytes of the ring in use.", s->used_bytes);
-	gauge(o, "flightrec_ring_raw_bytes", "bytes", "Uncompressed size of the records in the ring.",
-		s->raw_bytes);
-	gauge(o, "flightrec_ring_pinned_bytes", "bytes", "Bytes of the ring that are pinned by dumps.",
-		s->pinned_bytes);
-	seconds(o, "flightrec_ring_span_seconds", FR_METRIC_GAUGE,
+	fr_openmetrics_add_gauge(o, "flightrec_ring_bytes", "bytes", "Size of the ring.", s->size_bytes);
+	fr_openmetrics_add_gauge(o, "flightrec_ring_survives_crash", "",
+		"1 if the ring survives a crash of the machine.", v->ring_survives);
+	fr_openmetrics_add_gauge(
+		o, "flightrec_ring_used_bytes", "bytes", "Bytes of the ring in use.", s->used_bytes);
+	fr_openmetrics_add_gauge(o, "flightrec_ring_raw_bytes", "bytes",
+		"Uncompressed size of the records in the ring.", s->raw_bytes);
+	fr_openmetrics_add_gauge(o, "flightrec_ring_pinned_bytes", "bytes",
+		"Bytes of the ring that are pinned by dumps.", s->pinned_bytes);
+	fr_openmetrics_add_seconds(o, "flightrec_ring_span_seconds", FR_METRIC_GAUGE,
 		"Time from the oldest to the newest sample in the ring.", s->last_ns - s->first_ns);
-	gauge(o, "flightrec_ring_samples", NULL, "Samples in the ring.", s->samples);
-	counter(o, "flightrec_ring_evicted_samples",
+	fr_openmetrics_add_gauge(o, "flightrec_ring_samples", NULL, "Samples in the ring.", s->samples);
+	fr_openmetrics_add_counter(o, "flightrec_ring_evicted_samples",
 		"Samples that were evicted from the ring to make room for newer samples.",
 		s->samples_evicted);
-	seconds(o, "flightrec_ring_compression_seconds", FR_METRIC_COUNTER,
+	fr_openmetrics_add_seconds(o, "flightrec_ring_compression_seconds", FR_METRIC_COUNTER,
 		"Time spent compressing the ring.", s->compress_ns);
 }
 
@@ -166,13 +146,17 @@ static void add_sideband(struct fr_openmetrics *o, const struct fr_view *v)
 {
 	const struct fr_tracker_stats *s = &v->sideband;
 
-	gauge(o, "flightrec_auxiliary_bytes", "bytes", "Size of perf.data.auxiliary.", s->file_bytes);
-	counter(o, "flightrec_sideband_records", "Side-band records written.", s->records);
-	counter(o, "flightrec_scans", "Scans of /proc.", s->scans);
-	gauge(o, "flightrec_processes", NULL, "Processes that the recorder knows.", s->processes);
-	gauge(o, "flightrec_threads", NULL, "Threads that the recorder knows.", s->threads);
-	gauge(o, "flightrec_maps", NULL, "Memory maps that the recorder knows.", s->maps);
-	gauge(o, "flightrec_model_bytes", "bytes", "Memory of the process models.", s->model_bytes);
+	fr_openmetrics_add_gauge(
+		o, "flightrec_auxiliary_bytes", "bytes", "Size of perf.data.auxiliary.", s->file_bytes);
+	fr_openmetrics_add_counter(o, "flightrec_sideband_records", "Side-band records written.", s->records);
+	fr_openmetrics_add_counter(o, "flightrec_scans", "Scans of /proc.", s->scans);
+	fr_openmetrics_add_gauge(
+		o, "flightrec_processes", NULL, "Processes that the recorder knows.", s->processes);
+	fr_openmetrics_add_gauge(
+		o, "flightrec_threads", NULL, "Threads that the recorder knows.", s->threads);
+	fr_openmetrics_add_gauge(o, "flightrec_maps", NULL, "Memory maps that the recorder knows.", s->maps);
+	fr_openmetrics_add_gauge(
+		o, "flightrec_model_bytes", "bytes", "Memory of the process models.", s->model_bytes);
 }
 
 static void add_aux(struct fr_openmetrics *o, const struct fr_view *v)
@@ -180,13 +164,16 @@ static void add_aux(struct fr_openmetrics *o, const struct fr_view *v)
 	struct fr_aux_stats s;
 
 	fr_capture_aux_stats(v->capture, &s);
-	gauge(o, "flightrec_aux_area_bytes", "bytes", "Size of all AUX areas.", s.area_bytes);
-	counter(o, "flightrec_aux_copied_bytes", "AUX data that dumps have copied.", s.copied_bytes);
-	counter(o, "flightrec_aux_pauses", "How often a dump stopped an AUX area to copy it.", s.pauses);
-	seconds(o, "flightrec_aux_gap_seconds", FR_METRIC_COUNTER,
+	fr_openmetrics_add_gauge(
+		o, "flightrec_aux_area_bytes", "bytes", "Size of all AUX areas.", s.area_bytes);
+	fr_openmetrics_add_counter(
+		o, "flightrec_aux_copied_bytes", "AUX data that dumps have copied.", s.copied_bytes);
+	fr_openmetrics_add_counter(
+		o, "flightrec_aux_pauses", "How often a dump stopped an AUX area to copy it.", s.pauses);
+	fr_openmetrics_add_seconds(o, "flightrec_aux_gap_seconds", FR_METRIC_COUNTER,
 		"Time for which these pauses stopped AUX areas.", s.gap_ns);
-	seconds(o, "flightrec_aux_longest_gap_seconds", FR_METRIC_GAUGE, "The longest of these pauses.",
-		s.longest_gap_ns);
+	fr_openmetrics_add_seconds(o, "flightrec_aux_longest_gap_seconds", FR_METRIC_GAUGE,
+		"The longest of these pauses.", s.longest_gap_ns);
 }
 
 static void add_unwind(struct fr_openmetrics *o, const struct fr_view *v)
@@ -197,14 +184,16 @@ static void add_unwind(struct fr_openmetrics *o, const struct fr_view *v)
 		"User stacks that were unwound by tables, by result.");
 	for (int i = 0; i < _FR_UNWIND_RESULTS; i++)
 		fr_openmetrics_u64(o, LABEL("result", fr_unwind_result_name(i)), s->walks[i]);
-	gauge(o, "flightrec_unwind_bytes", "bytes", "Memory of the tables and maps for unwinding.",
-		s->memory_bytes);
-	gauge(o, "flightrec_unwind_tables", NULL, "Files that have a table for unwinding.", s->tables);
-	counter(o, "flightrec_unwind_tables_made", "Tables that were made.", s->tables_made);
-	counter(o, "flightrec_unwind_tables_evicted",
+	fr_openmetrics_add_gauge(o, "flightrec_unwind_bytes", "bytes",
+		"Memory of the tables and maps for unwinding.", s->memory_bytes);
+	fr_openmetrics_add_gauge(
+		o, "flightrec_unwind_tables", NULL, "Files that have a table for unwinding.", s->tables);
+	fr_openmetrics_add_counter(
+		o, "flightrec_unwind_tables_made", "Tables that were made.", s->tables_made);
+	fr_openmetrics_add_counter(o, "flightrec_unwind_tables_evicted",
 		"Tables that were removed to make room, because they were not needed for the longest time.",
 		s->tables_evicted);
-	counter(o, "flightrec_unwind_tables_held_back",
+	fr_openmetrics_add_counter(o, "flightrec_unwind_tables_held_back",
 		"How often tables were wanted, but the CPU time for making tables was used up.",
 		s->tables_held_back);
 }
@@ -228,20 +217,23 @@ static void add_dumps(struct fr_openmetrics *o, const struct fr_view *v)
 	fr_openmetrics_family(o, "flightrec_dumps", FR_METRIC_COUNTER, NULL, "Dumps by outcome.");
 	for (size_t i = 0; i < FR_ARRAY_SIZE(outcomes); i++)
 		fr_openmetrics_u64(o, LABEL("outcome", outcomes[i].outcome), outcomes[i].n);
-	counter(o, "flightrec_dumps_removed", "Dumps that were removed.", v->counters->dumps_removed);
-	counter(o, "flightrec_dumps_not_durable", "Dumps whose directory could not be synced.",
-		v->counters->dumps_not_durable);
-	gauge(o, "flightrec_dumps_held", NULL, "Dumps that are kept until they are uploaded.", s->held);
-	gauge(o, "flightrec_dumps_held_bytes", "bytes",
+	fr_openmetrics_add_counter(
+		o, "flightrec_dumps_removed", "Dumps that were removed.", v->counters->dumps_removed);
+	fr_openmetrics_add_counter(o, "flightrec_dumps_not_durable",
+		"Dumps whose directory could not be synced.", v->counters->dumps_not_durable);
+	fr_openmetrics_add_gauge(
+		o, "flightrec_dumps_held", NULL, "Dumps that are kept until they are uploaded.", s->held);
+	fr_openmetrics_add_gauge(o, "flightrec_dumps_held_bytes", "bytes",
 		"Size of the dumps that are kept until they are uploaded.", s->held_bytes);
-	counter(o, "flightrec_dumps_held_removed",
+	fr_openmetrics_add_counter(o, "flightrec_dumps_held_removed",
 		"Dumps that were removed before they were uploaded, because the disk had no room.",
 		s->held_removed);
-	counter(o, "flightrec_holds_expired", "Dumps that nobody has uploaded within a day.",
-		s->holds_expired);
-	gauge(o, "flightrec_dumps_queued", NULL, "Dumps that wait or are being written.", s->queued);
-	gauge(o, "flightrec_dumps_kept_bytes", "bytes", "Bytes of the ring that are pinned by a kept dump.",
-		s->kept ? s->kept_bytes : 0);
+	fr_openmetrics_add_counter(o, "flightrec_holds_expired",
+		"Dumps that nobody has uploaded within a day.", s->holds_expired);
+	fr_openmetrics_add_gauge(
+		o, "flightrec_dumps_queued", NULL, "Dumps that wait or are being written.", s->queued);
+	fr_openmetrics_add_gauge(o, "flightrec_dumps_kept_bytes", "bytes",
+		"Bytes of the ring that are pinned by a kept dump.", s->kept ? s->kept_bytes : 0);
 }
 
 static void add_suppressed(struct fr_openmetrics *o, const struct fr_trigger_info *i)
@@ -306,10 +298,10 @@ static void add_self(struct fr_openmetrics *o, const struct fr_view *v)
 		if (v->threads[i].tid)
 			fr_openmetrics_seconds(o, LABEL("thread", v->threads[i].name),
 				fr_now_ns(cpu_clock_of(v->threads[i].tid)));
-	seconds(o, "flightrec_process_cpu_seconds", FR_METRIC_COUNTER,
+	fr_openmetrics_add_seconds(o, "flightrec_process_cpu_seconds", FR_METRIC_COUNTER,
 		"CPU time of the recorder, including the kernel threads that do its writes.",
 		fr_now_ns(CLOCK_PROCESS_CPUTIME_ID));
-	gauge(o, "flightrec_resident_bytes", "bytes", "Resident memory of the recorder.",
+	fr_openmetrics_add_gauge(o, "flightrec_resident_bytes", "bytes", "Resident memory of the recorder.",
 		fr_resident_bytes());
 }
 
@@ -317,14 +309,14 @@ static void add_frequency(struct fr_openmetrics *o, const struct fr_view *v)
 {
 	const struct fr_frequency *f = v->frequency;
 
-	gauge(o, "flightrec_frequency_divisor", NULL,
+	fr_openmetrics_add_gauge(o, "flightrec_frequency_divisor", NULL,
 		"Number by which the configured sampling frequencies are divided now, to keep CPUBudget=.",
 		f->budget.divisor);
 	fr_openmetrics_family(o, "flightrec_frequency_steps", FR_METRIC_COUNTER, NULL,
 		"How often the sampling frequencies were lowered or raised, to keep CPUBudget=.");
 	fr_openmetrics_u64(o, LABEL("direction", "down"), f->down);
 	fr_openmetrics_u64(o, LABEL("direction", "up"), f->up);
-	gauge(o, "flightrec_over_budget", NULL,
+	fr_openmetrics_add_gauge(o, "flightrec_over_budget", NULL,
 		"1 if the recorder takes more than CPUBudget= and no sampling frequency can be lowered any "
 		"more, else 0.",
 		f->budget.is_exhausted);
@@ -338,11 +330,11 @@ static void add_switches(struct fr_openmetrics *o, const struct fr_view *v)
 		if (!is_repeated(v->capture, e))
 			fr_openmetrics_u64(o, LABEL("event", fr_capture_event_name(v->capture, e)),
 				!fr_switches_is_off(v->switching->switches, fr_capture_slot(v->capture, e)));
-	gauge(o, "flightrec_events_switched", NULL,
+	fr_openmetrics_add_gauge(o, "flightrec_events_switched", NULL,
 		"Events that are switched, so that they are not as configured.", v->switching->n_entries);
-	counter(o, "flightrec_event_switches", "How often an event was switched, for any reason.",
-		v->switching->count);
-	counter(o, "flightrec_event_switches_unexplained",
+	fr_openmetrics_add_counter(o, "flightrec_event_switches",
+		"How often an event was switched, for any reason.", v->switching->count);
+	fr_openmetrics_add_counter(o, "flightrec_event_switches_unexplained",
 		"Switches by BPF programs whose records were lost, so that it is not known which program "
 		"it was.",
 		v->switching->lost);
@@ -355,7 +347,7 @@ int fr_metrics(const struct fr_view *v, struct fr_buf *ret)
 
 	fr_openmetrics_family(&o, "flightrec_build", FR_METRIC_INFO, NULL, "The recorder's version.");
 	fr_openmetrics_u64(&o, LABEL("version", FR_VERSION), 1);
-	seconds(&o, "flightrec_start_time_seconds", FR_METRIC_GAUGE,
+	fr_openmetrics_add_seconds(&o, "flightrec_start_time_seconds", FR_METRIC_GAUGE,
 		"Time when this recorder was started, in seconds since the epoch.", v->started.realtime_ns);
 	add_events(&o, v->capture);
 	add_losses(&o, v);
