@@ -65,6 +65,7 @@ int fr_bus_new(const struct fr_bus_config *config, bool retry, uint64_t timeout_
 
 	if (!b)
 		return fr_fail_errno(d, -ENOMEM, NULL, "cannot make the bus");
+	fr_lock_init(&b->reading);
 	fr_lock_init(&b->lock);
 	fr_cond_init(&b->cond);
 	b->wake_fd = -1;
@@ -105,6 +106,7 @@ struct fr_bus *fr_bus_free(struct fr_bus *b)
 	bus_config_deinit(b);
 	fr_cond_deinit(&b->cond);
 	fr_lock_deinit(&b->lock);
+	fr_lock_deinit(&b->reading);
 	free(b);
 	return NULL;
 }

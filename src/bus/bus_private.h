@@ -70,8 +70,11 @@ struct fr_bus {
 	int wake_fd; /* an eventfd: the link thread looks again */
 	atomic_bool wants_write;
 	int fd; /* the socket, while libnats is attached to it; link thread only */
+	/* The link thread holds it while libnats reads messages. libnats 3.4 uses the subscription of a
+	   message also after another thread has destroyed it, so that thread must take this lock. */
+	struct fr_lock reading;
 
-	struct fr_lock lock;
+	struct fr_lock lock; /* nobody takes "reading" while it holds this one */
 	struct fr_cond cond; /* any change below */
 	bool stopping;
 	natsConnection *nc; /* NULL: no link */

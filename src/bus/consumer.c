@@ -84,7 +84,9 @@ void bus_consumer_close(struct fr_bus *b, struct bus_consumer *c)
 	natsConnection *nc = *c->name ? bus_link_get(b, NULL) : NULL;
 	char subject[160];
 
+	fr_lock(&b->reading);
 	natsSubscription_Destroy(c->sub);
+	fr_unlock(&b->reading);
 	if (c->batch.subject)
 		bus_request_remove(b, &c->batch);
 	if (!nc)

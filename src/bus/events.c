@@ -83,7 +83,9 @@ static int read_some(struct fr_bus *b, natsConnection *nc, struct watch *w, char
 
 	ioctl(b->fd, FIONREAD, &waiting);
 	bus_guard_arm(b, b->fd, 0, fr_monotonic_ns() + STUCK_NS);
+	fr_lock(&b->reading);
 	natsConnection_ProcessReadEvent(nc);
+	fr_unlock(&b->reading);
 	if (bus_guard_disarm(b)) {
 		snprintf(why, size, "the broker stopped in the middle of a TLS record");
 		return -ETIMEDOUT;

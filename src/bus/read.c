@@ -63,37 +63,6 @@ static int pass(struct reading *r, natsMsg *msg)
 	return !go_on || !r->consumer.pending || r->earlier + r->consumer.delivered >= r->limit;
 }
 
-/* The broker ends a request with a status. */
-static int take_status(struct reading *r, natsMsg *msg)
-{
-	switch (bus_status(msg)) {
-	case 404:
-		return 1; /* no message is pending */
-	case 408:
-	case 100:
-		return 0;
-	default:
-		return fr_fail(r->d, -EREMOTEIO, "Try again.",
-			"the broker ended the read of %s with status %d", r->what->stream, bus_status(msg));
-	}
-}
-
-static unsigned batch_size(const struct reading *r)
-{
-	uint64_t average =
-		r->consumer.delivered ? r->bytes / r->consumer.delivered + 512 : BATCH_BYTES / BATCH_FIRST;
-
-	return (unsigned)FR_MIN(FR_MAX(BATCH_BYTES / average, 64u), BATCH_MAX);
-}
-
-static int ask(struct reading *r)
-{
-	unsigned batch = batch_size(r);
-
-	r->left += batch;
-	return bus_consumer_ask(r->bus, &r->consumer, batch, r->d);
-}
-
 /* Goes on with a new consumer, whose number of pending messages is right. Returns 0; 1 if there are no more;
    or a negative errno. */
 static int begin_again(struct reading *r)
@@ -123,6 +92,48 @@ static int late(struct reading *r)
 	return fr_fail(r->d, -ETIMEDOUT, "Try again, and look at the broker's log.",
 		"the broker stopped within the read of %s, after %llu messages", r->what->stream,
 		(unsigned long long)r->earlier + r->consumer.delivered);
+}
+
+/* The broker ended the consumer: it stops, or its cluster has a new leader. */
+static int ended(struct reading *r)
+{
+	const struct timespec pause = {0, PROBE_NS};
+
+	nanosleep(&pause, NULL);
+	return late(r);
+}
+
+/* The broker ends a request with a status. */
+static int take_status(struct reading *r, natsMsg *msg)
+{
+	switch (bus_status(msg)) {
+	case 404:
+		return 1; /* no message is pending */
+	case 409:
+		return ended(r);
+	case 408:
+	case 100:
+		return 0;
+	default:
+		return fr_fail(r->d, -EREMOTEIO, "Try again.",
+			"the broker ended the read of %s with status %d", r->what->stream, bus_status(msg));
+	}
+}
+
+static unsigned batch_size(const struct reading *r)
+{
+	uint64_t average =
+		r->consumer.delivered ? r->bytes / r->consumer.delivered + 512 : BATCH_BYTES / BATCH_FIRST;
+
+	return (unsigned)FR_MIN(FR_MAX(BATCH_BYTES / average, 64u), BATCH_MAX);
+}
+
+static int ask(struct reading *r)
+{
+	unsigned batch = batch_size(r);
+
+	r->left += batch;
+	return bus_consumer_ask(r->bus, &r->consumer, batch, r->d);
 }
 
 static int step(struct reading *r)

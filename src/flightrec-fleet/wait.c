@@ -123,10 +123,11 @@ static int read_all(struct wait *w, uint64_t *ret_took_ns, struct fr_diag *d)
 	return r;
 }
 
-/* Returns whether the error can pass: for example, the broker starts again. */
+/* Returns whether the error can pass: for example, the broker starts again. A broker that stops can say many
+   things, also that it has no such stream; but the command is in a stream. */
 static bool can_pass(int r)
 {
-	return r == -ENOTCONN || r == -ETIMEDOUT || r == -ECONNREFUSED || r == -ECONNRESET;
+	return r < 0 && r != -EACCES && r != -EBADMSG && r != -EINVAL && r != -ENOMEM;
 }
 
 int wait_run(struct wait *w, struct fr_diag *d)

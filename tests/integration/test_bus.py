@@ -538,6 +538,51 @@ def test_message_of_a_read_with_another_subject():
         assert [line.split()[1] for line in r.lines if line.startswith("message")] == ["a.b"] and "refused=2" in r.lines[-1]
 
 
+def test_messages_behind_the_end_of_a_read():
+    """libnats 3.4 uses the subscription of a message also after it was destroyed, so the bus must not destroy it at that moment."""
+    class Talker(Honest):
+        def next(self, reply, stream, consumer):
+            sid = self.sid(reply)
+            self.message("a.b", b"hello", f"$JS.ACK.{stream}.{consumer}.1.7.1.1795900000000000000.0", sid=sid)
+            # libnats needs the subscription before and after it copies a message, which takes a while if the message is large.
+            self.send((f"MSG a.b {sid} 500000\r\n".encode() + b"x" * 500000 + b"\r\n") * 2)
+    with Liar(Talker) as liar:
+        r = bus(liar.url, *[["count", "S", "a.>"]] * 100, timeout_s=60)
+        assert r.code == 0 and [line.split(" in ")[0] for line in r.lines] == ["read 1"] * 100, r
+
+
+@pytest.mark.parametrize("why", ["Server Shutdown", "Leadership Change", "Consumer Deleted"])
+def test_end_of_a_consumer_within_a_read(why):
+    """A broker that stops, or a cluster with a new leader, ends the consumer. The read goes on behind the last message."""
+    class Ender(Honest):
+        turn = 0
+
+        def create(self, reply, stream, name):
+            self.json(reply, {"type": "x", "stream_name": stream, "name": name, "num_pending": 2 - self.turn})
+
+        def next(self, reply, stream, consumer):
+            sid, turn, self.turn = self.sid(reply), self.turn, 1
+            self.message("a.b", b"hello", f"$JS.ACK.{stream}.{consumer}.1.{turn + 7}.1.1795900000000000000.{1 - turn}", sid=sid)
+            if turn == 0:
+                self.message(reply, b"", headers=f"NATS/1.0 409 {why}\r\n\r\n".encode(), sid=sid)
+    with Liar(Ender) as liar:
+        r = bus(liar.url, ["read", "S", "a.>"])
+        assert r.code == 0 and [line.split()[2] for line in r.lines if line.startswith("message")] == ["7", "8"], r
+
+
+def test_end_of_each_consumer():
+    class Ender(Honest):
+        consumers = 0
+
+        def next(self, reply, stream, consumer):
+            Ender.consumers += 1
+            self.message(reply, b"", headers=b"NATS/1.0 409 Server Shutdown\r\n\r\n", sid=self.sid(reply))
+    with Liar(Ender) as liar:
+        r = bus(liar.url, ["read", "S", "a.>"], timeout_s=2)
+        assert "error ETIMEDOUT" in r.error and r.seconds < 60, r
+        assert 1 < Ender.consumers < 100, "the read has no pause"
+
+
 def test_honest_broker_of_the_tests():
     """The lies above are the only reason of their errors."""
     with Liar(Honest) as liar:
