@@ -32,6 +32,7 @@ struct fr_delayed_exec {
 	union exec_record record;
 	uint64_t time_ns;
 	struct exec_map *maps; /* of the new program, in the order of time */
+	bool is_mapped;	       /* these are all maps that the kernel makes for the program */
 };
 
 static void forget(struct fr_exits *e, struct fr_delayed_exit *exit)
@@ -114,7 +115,8 @@ static struct fr_delayed_exec *find_exec(const struct fr_exits *e, uint32_t pid)
 	return e->execs ? FR_HASH_FIND(e->execs, pid, pid) : NULL;
 }
 
-int fr_exits_settle(struct fr_exits *e, struct fr_model *m, uint32_t pid)
+/* Applies the delayed exec of the process PID, if there is one. */
+static int settle(struct fr_exits *e, struct fr_model *m, uint32_t pid)
 {
 	struct fr_delayed_exec *exec = find_exec(e, pid);
 	int r;
@@ -128,19 +130,58 @@ int fr_exits_settle(struct fr_exits *e, struct fr_model *m, uint32_t pid)
 	return r;
 }
 
-/* Returns the delayed exec to which the map H belongs; or NULL if H is no map, the exec ends with it, or
-   there is no room for it. The kernel maps a program and its interpreter, and the vdso last. */
+static bool has_map(const struct fr_delayed_exec *exec, uint64_t address)
+{
+	const struct exec_map *map;
+
+	DL_FOREACH (exec->maps, map)
+		if (address - map->record->addr < map->record->len)
+			return true;
+	return false;
+}
+
+/* Returns whether S is a sample of the new program. If it is in the kernel, the program must have called it.
+ */
+static bool is_of_new(const struct fr_delayed_exec *exec, const struct fr_sample_fields *s)
+{
+	uint16_t mode = s->mode;
+
+	if (mode == PERF_RECORD_MISC_USER)
+		return true;
+	for (size_t i = 0; i < s->n_chain; i++)
+		if (!fr_sample_is_marker(s->chain[i], &mode) && mode == PERF_RECORD_MISC_USER)
+			return has_map(exec, s->chain[i]);
+	return false;
+}
+
+int fr_exits_run(struct fr_exits *e, struct fr_model *m, const struct fr_sample_fields *s)
+{
+	const struct fr_delayed_exec *exec = find_exec(e, s->pid);
+
+	return exec && is_of_new(exec, s) ? settle(e, m, s->pid) : 0;
+}
+
+static bool is_last_map(const struct fr_record_mmap2 *map, size_t tail_bytes)
+{
+	static const char last[] = "[vdso]";
+
+	return map->header.size >= sizeof(*map) + tail_bytes + sizeof(last) &&
+	       memcmp(map->filename, last, sizeof(last)) == 0;
+}
+
+/* Returns the delayed exec to which the map H belongs; or NULL if H is no map, the program itself makes it,
+   or there is no room for it. The kernel maps a program and its interpreter, and the vdso last. */
 static struct fr_delayed_exec *find_exec_of_map(
 	const struct fr_exits *e, const struct perf_event_header *h, size_t tail_bytes)
 {
-	static const char last[] = "[vdso]";
 	const struct fr_record_mmap2 *map = (const void *)h;
+	struct fr_delayed_exec *exec;
 
-	if (h->type != PERF_RECORD_MMAP2 || h->size < sizeof(*map) + tail_bytes + sizeof(last) ||
-		memcmp(map->filename, last, sizeof(last)) == 0 ||
+	if (h->type != PERF_RECORD_MMAP2 || h->size < sizeof(*map) + tail_bytes ||
 		e->map_bytes + h->size - tail_bytes > FR_EXEC_MAP_BYTES)
 		return NULL;
-	return find_exec(e, map->pid);
+	exec = find_exec(e, map->pid);
+	return exec && !exec->is_mapped ? exec : NULL;
 }
 
 static int delay_map(struct fr_exits *e, struct fr_delayed_exec *exec, const struct perf_event_header *h,
@@ -158,6 +199,7 @@ static int delay_map(struct fr_exits *e, struct fr_delayed_exec *exec, const str
 	memcpy(map->record, h, size);
 	map->record->header.size = (uint16_t)size;
 	map->time_ns = time_ns;
+	exec->is_mapped = is_last_map((const void *)h, tail_bytes);
 	DL_APPEND(exec->maps, map);
 	e->map_bytes += size;
 	return 0;
@@ -184,9 +226,9 @@ int fr_exits_apply(struct fr_exits *e, struct fr_model *m, const struct perf_eve
 		return delay_map(e, exec, h, tail_bytes, time_ns);
 	/* Records of processes begin with the pid. */
 	if (h->size >= sizeof(*comm))
-		r = fr_exits_settle(e, m, comm->pid);
+		r = settle(e, m, comm->pid);
 	if (r == 0 && is_task && h->type == PERF_RECORD_FORK)
-		r = fr_exits_settle(e, m, task->ppid); /* the child gets the maps of its parent */
+		r = settle(e, m, task->ppid); /* the child gets the maps of its parent */
 	if (r == 0 && is_task && h->type == PERF_RECORD_EXIT)
 		return delay(e, m, task);
 	if (is_task)

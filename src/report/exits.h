@@ -9,11 +9,12 @@
  *
  * Between the COMM record of an exec and the first instruction of the new program, the samples have the
  * address from which the old program called exec. So the model gets the exec and the maps of the new program
- * together: with the last of these maps, which is that of the vdso, or before the first sample in user space.
+ * together: before the first sample of the new program, or the first record of what it did.
  *
  * Not thread-safe.
  */
 
+#include "perfdata/sample.h"
 #include "sideband/model.h"
 
 #define FR_EXITS_MAX 16384u /* tasks that have exited and are still in the model */
@@ -35,7 +36,6 @@ struct fr_exits {
 /* Does what fr_model_apply_foreign() does, but delays some records. Returns 0 or -ENOMEM. */
 int fr_exits_apply(struct fr_exits *e, struct fr_model *m, const struct perf_event_header *record,
 	size_t tail_bytes, uint64_t time_ns);
-/* Applies the delayed exec of the process PID, if there is one, because the process runs in user space.
-   Returns 0 or -ENOMEM. */
-int fr_exits_settle(struct fr_exits *e, struct fr_model *m, uint32_t pid);
+/* Call this function before the names of the sample S are looked up. Returns 0 or -ENOMEM. */
+int fr_exits_run(struct fr_exits *e, struct fr_model *m, const struct fr_sample_fields *s);
 void fr_exits_deinit(struct fr_exits *e);

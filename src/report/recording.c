@@ -151,9 +151,7 @@ int fr_recording_next(struct fr_recording *r, struct fr_recorded *ret)
 			r->skipped++;
 			continue;
 		}
-		n = 0;
-		if ((x.record->misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_USER)
-			n = fr_exits_settle(&r->exits, r->model, ret->sample.pid);
+		n = fr_exits_run(&r->exits, r->model, &ret->sample);
 		return n < 0 ? n : 1;
 	}
 	return n;

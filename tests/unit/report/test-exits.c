@@ -129,7 +129,19 @@ static void map(struct fixture *f, uint32_t pid, uint64_t addr, const char *path
 	apply(f, &u);
 }
 
-TEST(an_exec_has_its_effect_on_the_maps_at_the_last_map_of_the_new_program)
+/* A sample with a call chain of one address in user space. */
+static void sample(struct fixture *f, uint32_t pid, uint64_t address, bool is_user)
+{
+	const uint64_t chain[] = {PERF_CONTEXT_KERNEL, 0xffffffff81000000, PERF_CONTEXT_USER, address};
+	const struct fr_sample_fields s = {.pid = pid,
+		.mode = is_user ? PERF_RECORD_MISC_USER : PERF_RECORD_MISC_KERNEL,
+		.chain = chain,
+		.n_chain = sizeof(chain) / sizeof(chain[0])};
+
+	assert_int_equal(fr_exits_run(&f->exits, f->model, &s), 0);
+}
+
+TEST(an_exec_has_its_effect_on_the_maps_when_the_new_program_runs)
 {
 	struct fr_model_map found;
 	struct fixture f;
@@ -146,6 +158,10 @@ TEST(an_exec_has_its_effect_on_the_maps_at_the_last_map_of_the_new_program)
 	assert_true(fr_model_find_map(f.model, 20, 0x1000, &found));
 	assert_false(fr_model_find_map(f.model, 20, 0x5000, &found));
 	map(&f, 20, 0x7000, "[vdso]");
+	sample(&f, 20, 0x1000, false); /* where the old program called exec */
+	assert_true(fr_model_find_map(f.model, 20, 0x1000, &found));
+	assert_false(fr_model_find_map(f.model, 20, 0x5000, &found));
+	sample(&f, 20, 0x6fff, false); /* a call of the new program */
 	assert_false(fr_model_find_map(f.model, 20, 0x1000, &found));
 	for (uint64_t addr = 0x5000; addr <= 0x7000; addr += 0x1000)
 		assert_true(fr_model_find_map(f.model, 20, addr, &found));
@@ -155,12 +171,20 @@ TEST(an_exec_has_its_effect_on_the_maps_at_the_last_map_of_the_new_program)
 	comm(&f, 20, 20, false, "third");
 	expect(&f, 20, 20, "third");
 	assert_false(fr_model_find_map(f.model, 20, 0x5000, &found));
-	/* A program without a vdso runs in user space. */
+	/* In user space, the address is of the new program. */
 	comm(&f, 20, 20, true, "fourth");
 	map(&f, 20, 0x8000, "/bin/fourth");
 	assert_false(fr_model_find_map(f.model, 20, 0x8000, &found));
-	assert_int_equal(fr_exits_settle(&f.exits, f.model, 20), 0);
+	sample(&f, 20, 0x1000, true);
 	assert_true(fr_model_find_map(f.model, 20, 0x8000, &found));
+	/* The program itself makes the map after that of the vdso. */
+	comm(&f, 20, 20, true, "dynamic");
+	map(&f, 20, 0x8000, "/bin/dynamic");
+	map(&f, 20, 0x9000, "[vdso]");
+	assert_false(fr_model_find_map(f.model, 20, 0x9000, &found));
+	map(&f, 20, 0xa000, "/lib/libc.so.6");
+	for (uint64_t addr = 0x8000; addr <= 0xa000; addr += 0x1000)
+		assert_true(fr_model_find_map(f.model, 20, addr, &found));
 	comm(&f, 20, 20, true, "fifth");
 	map(&f, 20, 0x9000, "/bin/fifth"); /* left until the end */
 	assert_int_equal(f.exits.map_bytes, sizeof(struct fr_record_mmap2) + 16);
