@@ -206,7 +206,7 @@ def test_a_dump_that_cannot_be_written_stays_in_the_memory(recorder, memory, nex
     directory = tmpfs("16m")  # the recorder also counts the loads of other tests
     config = quiet_config(tmp_path / "no-limits.conf", "[Dump]\nMaxUse=0\nKeepFree=0\n")
     d = recorder(*EVENTS, "--ring-memory", memory, directory=directory)
-    counted = load("count", "-t", 0.3, "-c", last_cpu(), "-p", 1000)
+    counted = load("count", "-t", 0.9, "-c", last_cpu(), "-p", 1000)  # the dump must be larger than the room that is left below
     until("all numbers", lambda: d.status()["ring"]["samples"] >= counted["calls"])
     time.sleep(0.3)  # several rounds
     copy, _ = crash(d, memory)
