@@ -260,4 +260,4 @@ def test_the_thread_that_waits_for_a_mutex_is_seen(recorder):
     for w in settled:
         mine = [s for s in stacks if s.tid == w["tid"] and w["from_ns"] <= s.ns <= w["to_ns"]]
         assert any("serve_request;run_waiter;" in callchains.names(s) and callchains.is_whole(s) for s in mine), \
-            (w, [callchains.names(s) for s in mine])
+            f"{w} at {w['from_ns'] - waits[0]['from_ns']} ns: {[(callchains.names(s), s.kernel) for s in mine]}; {d.status()['unwind']}"
