@@ -47,6 +47,8 @@ class Chains:
             daemon.start()
             self.run(directory)
             sample = daemon.dump_by_control()
+            status = daemon.status()
+            self.counters = {k: status[k] for k in ("unwind", "sideband")}
         finally:
             end_recorder(daemon)
         self.restore(directory)
@@ -76,6 +78,9 @@ class Chains:
         return [s for s in self.stacks.get((said["tid"], event), [])
                 if said["from_ns"] + SETTLE_NS < s.ns < said["to_ns"] - MARGIN_NS]
 
+    def seconds_of(self, case, stacks):
+        return [round((s.ns - self.said[case]["from_ns"]) / 1e9, 3) for s in (stacks[0], stacks[-1])]
+
 
 def wrong_of(said, stacks):
     """Returns the STACKS that are not the chain that the load has said, or that have no start."""
@@ -95,7 +100,8 @@ def test_each_stack_is_the_known_chain(chains, kind, variant):
     wrong = wrong_of(chains.said[kind, variant], stacks)
     assert len(stacks) >= FEWEST
     assert len(wrong) <= WRONG_PERCENT / 100 * len(stacks), \
-        f"{len(wrong)} of {len(stacks)} stacks are wrong, such as {sorted({callchains.names(s) for s in wrong})[:5]}"
+        f"{len(wrong)} of {len(stacks)} stacks are wrong, such as {sorted({callchains.names(s) for s in wrong})[:5]}, " \
+        f"{chains.seconds_of((kind, variant), wrong)} s after the start; {chains.counters}"
     if variant == "vdso":
         assert any(s.frames[0].dso == "[vdso]" for s in stacks), "no sample is in the vDSO"
 
