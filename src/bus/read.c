@@ -30,7 +30,7 @@ struct reading {
 	uint64_t from;	  /* the first sequence; 0: see since_ns */
 	uint64_t earlier; /* messages of the consumers before this one */
 	unsigned left;	  /* messages that were asked for and did not come yet */
-	unsigned empty;	  /* replies that no message is pending, since the last message */
+	bool has_ended;	  /* the broker ended a consumer */
 	struct fr_diag *d;
 };
 
@@ -48,7 +48,6 @@ static int pass(struct reading *r, natsMsg *msg)
 	}
 	r->progress_ns = fr_monotonic_ns();
 	r->left -= r->left > 0;
-	r->empty = 0;
 	r->bytes += (uint64_t)n;
 	if (n > (int)FR_BUS_MESSAGE_MAX || !bus_subject_is_valid(subject, false) ||
 		!bus_subject_matches(r->what->subject, subject)) {
@@ -90,8 +89,9 @@ static int late(struct reading *r)
 	if (fr_monotonic_ns() - r->progress_ns < r->what->timeout_ns)
 		return begin_again(r);
 	return fr_fail(r->d, -ETIMEDOUT, "Try again, and look at the broker's log.",
-		"the broker stopped within the read of %s, after %llu messages", r->what->stream,
-		(unsigned long long)r->earlier + r->consumer.delivered);
+		"the broker stopped within the read of %s, after %llu messages%s", r->what->stream,
+		(unsigned long long)r->earlier + r->consumer.delivered,
+		r->has_ended ? ", with status 409" : "");
 }
 
 /* The broker ended the consumer: it stops, or its cluster has a new leader. */
@@ -99,6 +99,7 @@ static int ended(struct reading *r)
 {
 	const struct timespec pause = {0, PROBE_NS};
 
+	r->has_ended = true;
 	nanosleep(&pause, NULL);
 	return late(r);
 }

@@ -32,7 +32,8 @@ struct fr_delayed_exec {
 	union exec_record record;
 	uint64_t time_ns;
 	struct exec_map *maps; /* of the new program, in the order of time */
-	bool is_mapped;	       /* these are all maps that the kernel makes for the program */
+	unsigned n_maps;
+	bool is_mapped; /* these are all maps that the kernel makes for the program */
 };
 
 static void forget(struct fr_exits *e, struct fr_delayed_exit *exit)
@@ -181,7 +182,7 @@ static struct fr_delayed_exec *find_exec_of_map(
 		e->map_bytes + h->size - tail_bytes > FR_EXEC_MAP_BYTES)
 		return NULL;
 	exec = find_exec(e, map->pid);
-	return exec && !exec->is_mapped ? exec : NULL;
+	return exec && !exec->is_mapped && exec->n_maps < FR_EXEC_MAPS_MAX ? exec : NULL;
 }
 
 static int delay_map(struct fr_exits *e, struct fr_delayed_exec *exec, const struct perf_event_header *h,
@@ -201,6 +202,7 @@ static int delay_map(struct fr_exits *e, struct fr_delayed_exec *exec, const str
 	map->time_ns = time_ns;
 	exec->is_mapped = is_last_map((const void *)h, tail_bytes);
 	DL_APPEND(exec->maps, map);
+	exec->n_maps++;
 	e->map_bytes += size;
 	return 0;
 }

@@ -19,6 +19,7 @@
 
 #define FR_EXITS_MAX 16384u /* tasks that have exited and are still in the model */
 #define FR_EXECS_MAX 16384u
+#define FR_EXEC_MAPS_MAX 64u	     /* delayed maps of an exec: each sample looks at all of them */
 #define FR_EXEC_MAP_BYTES (4u << 20) /* of all delayed maps */
 
 struct fr_delayed_exit;

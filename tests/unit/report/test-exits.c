@@ -193,16 +193,37 @@ TEST(an_exec_has_its_effect_on_the_maps_when_the_new_program_runs)
 
 TEST(the_memory_of_delayed_maps_is_bounded)
 {
+	const uint32_t execs = FR_EXEC_MAP_BYTES / sizeof(struct fr_record_mmap2) / FR_EXEC_MAPS_MAX + 1;
+	struct fr_model_map found;
+	struct fixture f;
+
+	fixture_init(&f);
+	for (uint32_t pid = 20; pid < 20 + execs; pid++) {
+		comm(&f, pid, pid, true, "first");
+		for (uint64_t i = 0; i < FR_EXEC_MAPS_MAX; i++) {
+			map(&f, pid, i << 12, "/bin/first");
+			assert_true(f.exits.map_bytes <= FR_EXEC_MAP_BYTES);
+		}
+	}
+	assert_false(fr_model_find_map(f.model, 20, 0, &found));
+	assert_true(fr_model_find_map(f.model, 20 + execs - 1, 0, &found)); /* there was no room */
+	fixture_deinit(&f);
+}
+
+TEST(the_number_of_delayed_maps_of_an_exec_is_bounded)
+{
 	struct fr_model_map found;
 	struct fixture f;
 
 	fixture_init(&f);
 	comm(&f, 20, 20, true, "first");
-	for (uint64_t i = 0; i <= FR_EXEC_MAP_BYTES / sizeof(struct fr_record_mmap2); i++) {
+	for (uint64_t i = 0; i < FR_EXEC_MAPS_MAX; i++)
 		map(&f, 20, i << 12, "/bin/first");
-		assert_true(f.exits.map_bytes <= FR_EXEC_MAP_BYTES);
-	}
-	assert_true(fr_model_find_map(f.model, 20, 0, &found));
+	assert_false(fr_model_find_map(f.model, 20, 0, &found));
+	map(&f, 20, (uint64_t)FR_EXEC_MAPS_MAX << 12, "/bin/first");
+	for (uint64_t i = 0; i <= FR_EXEC_MAPS_MAX; i++)
+		assert_true(fr_model_find_map(f.model, 20, i << 12, &found));
+	assert_int_equal(f.exits.map_bytes, 0);
 	fixture_deinit(&f);
 }
 
