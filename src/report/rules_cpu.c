@@ -13,6 +13,12 @@
 #define WANTED_MIN 0.5 /* the same, together with the waits for a CPU */
 /* What hardly ever happens otherwise is telling, also if it takes little CPU time. */
 #define RARE 0.25
+/* Shares of the CPU time that make a storm of page faults: in page faults; or less, but together with the
+   function that faults nearly all. On a virtual machine, most of the time of a page fault can be at the
+   instruction that faults, because the hypervisor handles a part of it. */
+#define FAULT_MIN 0.3
+#define FAULT_PART_MIN 0.2
+#define FAULT_FUNCTION_MIN 0.8
 #define SAMPLES_MIN 50			   /* for a high certainty: the error is then below 15 % */
 #define BURST_NS (1500 * FR_NSEC_PER_MSEC) /* or so much CPU time in parts in which a CPU was nearly full */
 
@@ -47,16 +53,32 @@ static const struct count *find_most(const struct count *counts)
 /* The function in which the processes of a group were most often. */
 struct hot {
 	uint32_t frame, stack;
-	double share; /* of the samples; 0: there are none */
+	double share;	    /* of the samples; 0: there are none */
+	double with_kernel; /* the same, with those in the kernel that it entered; 0: it is of the kernel */
 };
+
+/* Returns the innermost function of a program in STACK, or FR_STACK_NONE. */
+static uint32_t program_function(const struct fr_rules *r, uint32_t stack)
+{
+	const struct fr_stacks *stacks = fr_profile_stacks(r->profile);
+	const struct fr_frames *frames = fr_profile_frames(r->profile);
+
+	for (; stack != FR_STACK_NONE; stack = stacks->nodes[stack].parent) {
+		const struct fr_frame *f = fr_frames_get(frames, stacks->nodes[stack].frame);
+
+		if (f->is_known && fr_frames_object(frames, f->object)->kind == FR_OBJECT_FILE)
+			return f->same;
+	}
+	return FR_STACK_NONE;
+}
 
 static int find_hot(const struct fr_rules *r, const struct fr_rule_group *g, struct hot *ret)
 {
 	const struct fr_stacks *stacks = fr_profile_stacks(r->profile);
 	const struct fr_frames *names = fr_profile_frames(r->profile);
 	const struct fr_cpu_fact *cpu = (const void *)r->facts->cpu.data;
-	struct count *frames = NULL, *of_stack = NULL;
-	const struct count *most;
+	struct count *frames = NULL, *of_program = NULL, *of_stack = NULL;
+	const struct count *most, *entered;
 	uint64_t all = 0;
 	int x = 0;
 
@@ -70,15 +92,20 @@ static int find_hot(const struct fr_rules *r, const struct fr_rule_group *g, str
 		all++;
 		x = count_up(&frames, fr_frames_get(names, stacks->nodes[cpu[i].stack].frame)->same, 1);
 		if (x == 0)
+			x = count_up(&of_program, program_function(r, cpu[i].stack), 1);
+		if (x == 0)
 			x = count_up(&of_stack, cpu[i].stack, 1);
 	}
 	most = find_most(frames);
 	if (most && x == 0) {
 		ret->frame = most->key;
 		ret->share = (double)most->n / (double)all;
+		entered = FR_HASH_FIND(of_program, key, most->key);
+		ret->with_kernel = entered ? (double)entered->n / (double)all : 0;
 		ret->stack = find_most(of_stack)->key;
 	}
 	FR_HASH_CLEAR(frames, free);
+	FR_HASH_CLEAR(of_program, free);
 	FR_HASH_CLEAR(of_stack, free);
 	return x;
 }
@@ -138,9 +165,7 @@ static const struct kind {
 	double share, bonus; /* BONUS is added to the score */
 } kinds[] = {
 	{"timer-storm", ", most of it for timers and signals", FR_CODE_TIMER | FR_CODE_SIGNAL, 0.35, RARE},
-	/* On a virtual machine, more than half of the time of a page fault is at the instruction that faults.
-	 */
-	{"page-fault-storm", ", much of it in page faults", FR_CODE_FAULT, 0.3, 0},
+	{"page-fault-storm", ", much of it in page faults", FR_CODE_FAULT, FAULT_MIN, 0},
 	{"spin-lock", ", most of it in spin locks", FR_CODE_SPIN, 0.3, RARE},
 	{"network-load", ", most of it in the network", FR_CODE_NETWORK, 0.4, 0},
 	{"cpu-hog", ", most of it in system calls", FR_CODE_SYSCALL, 0.5, 0},
@@ -149,10 +174,18 @@ static const struct kind {
 static const struct kind library = {"hot-function", ", most of it in one function of a library", 0, 0.5, 0},
 			 other = {"cpu-hog", "", 0, 0, 0};
 
+static bool has_kind(const struct fr_sums *s, const struct hot *hot, const struct kind *kind)
+{
+	const double share = fr_sums_share(s, kind->classes);
+
+	return share > kind->share || (kind->classes == FR_CODE_FAULT && share > FAULT_PART_MIN &&
+					      hot->with_kernel > FAULT_FUNCTION_MIN);
+}
+
 static const struct kind *find_kind(const struct fr_rules *r, const struct fr_sums *s, const struct hot *hot)
 {
 	for (size_t i = 0; i < FR_ARRAY_SIZE(kinds); i++)
-		if (fr_sums_share(s, kinds[i].classes) > kinds[i].share)
+		if (has_kind(s, hot, &kinds[i]))
 			return &kinds[i];
 	if (hot->share > library.share && is_library(r, hot->frame))
 		return &library;
