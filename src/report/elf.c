@@ -225,18 +225,33 @@ static Elf_Scn *find_section(Elf *elf, const char *wanted, GElf_Shdr *ret)
 	return NULL;
 }
 
-/* Adds "NAME@plt" for the entry at OFFSET, by which the file calls the function of a relocation. */
-static int add_plt_entry(
-	Elf *elf, Elf_Scn *dynsym, const GElf_Rela *rela, uint64_t offset, struct fr_symbols *s)
+/* Returns the name of the function that a relocation is for, or NULL. If the function chooses its code when
+   the program starts (strlen), the relocation has no symbol, but the address of what chooses: IFUNCS has
+   these addresses. */
+static const char *relocated_name(
+	Elf *elf, Elf_Scn *dynsym, const GElf_Rela *rela, const struct fr_symbols *ifuncs)
 {
-	_cleanup_free_ char *text = NULL;
+	const size_t index = GELF_R_SYM(rela->r_info);
+	const struct fr_symbol *ifunc;
 	GElf_Shdr header;
 	GElf_Sym sym;
 	Elf_Data *data = elf_getdata(dynsym, NULL);
-	const char *name = NULL;
 
-	if (data && gelf_getshdr(dynsym, &header) && gelf_getsym(data, (int)GELF_R_SYM(rela->r_info), &sym))
-		name = elf_strptr(elf, header.sh_link, sym.st_name);
+	if (index == STN_UNDEF) {
+		ifunc = fr_symbols_find(ifuncs, (uint64_t)rela->r_addend);
+		return ifunc && ifunc->start == (uint64_t)rela->r_addend ? fr_symbols_name(ifuncs, ifunc)
+									 : NULL;
+	}
+	if (!data || !gelf_getshdr(dynsym, &header) || !gelf_getsym(data, (int)index, &sym))
+		return NULL;
+	return elf_strptr(elf, header.sh_link, sym.st_name);
+}
+
+/* Adds "NAME@plt" for the entry at OFFSET, by which the file calls the function NAME. */
+static int add_plt_entry(const char *name, uint64_t offset, struct fr_symbols *s)
+{
+	_cleanup_free_ char *text = NULL;
+
 	if (!name || !*name)
 		return 0;
 	if (asprintf(&text, "%s@plt", name) < 0)
@@ -247,7 +262,7 @@ static int add_plt_entry(
 /* The entries of the procedure linkage table have no symbols. They are in the order of their relocations. The
    first entry of .plt is of the linker itself; if there is a section .plt.sec, it has the entries that
    programs call. */
-static int add_plt(Elf *elf, struct fr_symbols *s)
+static int add_plt(Elf *elf, const struct fr_symbols *ifuncs, struct fr_symbols *s)
 {
 	GElf_Shdr relocations, plt, dynsym_header;
 	Elf_Scn *scn = find_section(elf, ".rela.plt", &relocations),
@@ -269,7 +284,7 @@ static int add_plt(Elf *elf, struct fr_symbols *s)
 
 		if (!gelf_getrela(data, i, &rela) || offset - plt.sh_offset >= plt.sh_size)
 			break;
-		r = add_plt_entry(elf, dynsym, &rela, offset, s);
+		r = add_plt_entry(relocated_name(elf, dynsym, &rela, ifuncs), offset, s);
 	}
 	return r;
 }
@@ -279,6 +294,7 @@ int fr_elf_add_symbols(struct fr_elf *e, struct fr_symbols *s)
 	GElf_Addr bias;
 	Elf *main_file = dwfl_module_getelf(e->module, &bias);
 	const int n = dwfl_module_getsymtab(e->module);
+	_cleanup_symbols_ struct fr_symbols ifuncs = {0}; /* by address in the file, not by offset */
 	int r = 0;
 
 	for (int i = 1; i < n && r == 0; i++) {
@@ -289,15 +305,19 @@ int fr_elf_add_symbols(struct fr_elf *e, struct fr_symbols *s)
 		Elf *elf;
 		const char *name =
 			dwfl_module_getsym_info(e->module, i, &sym, &address, &section, &elf, NULL);
-		const int binding = GELF_ST_BIND(sym.st_info);
+		const bool is_weak = GELF_ST_BIND(sym.st_info) == STB_WEAK,
+			   is_global = GELF_ST_BIND(sym.st_info) == STB_GLOBAL;
 
 		if (!name || !is_code(elf, &sym, section, name) ||
 			!find_offset(e, address - e->bias, &offset))
 			continue;
-		r = fr_symbols_add(s, offset, sym.st_size, binding == STB_WEAK, binding == STB_GLOBAL, name,
-			strlen(name));
+		r = fr_symbols_add(s, offset, sym.st_size, is_weak, is_global, name, strlen(name));
+		if (r == 0 && GELF_ST_TYPE(sym.st_info) == STT_GNU_IFUNC)
+			r = fr_symbols_add(&ifuncs, address - e->bias, sym.st_size, is_weak, is_global, name,
+				strlen(name));
 	}
-	return r == 0 && main_file ? add_plt(main_file, s) : r;
+	fr_symbols_finish(&ifuncs, false);
+	return r == 0 && main_file ? add_plt(main_file, &ifuncs, s) : r;
 }
 
 int fr_elf_find_inlined(struct fr_elf *e, uint64_t offset, const char **ret, size_t max)

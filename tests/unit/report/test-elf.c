@@ -3,8 +3,10 @@
 #include "../unit.h"
 #include "report/elf.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <gnu/libc-version.h>
 #include <link.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,6 +63,30 @@ TEST(the_functions_of_this_program_have_their_names)
 	}
 	assert_true(found);
 	(void)plt; /* a program that is linked with -z now has none */
+	fr_symbols_deinit(&s);
+	fr_elf_free(e);
+}
+
+/* The C library calls its own strlen() by such an entry: the code is chosen when the program starts. */
+TEST(functions_that_choose_their_code_have_an_entry_with_their_name)
+{
+	struct fr_symbols s = {0};
+	struct fr_elf *e;
+	Dl_info info;
+	bool found = false;
+
+	assert_true(dladdr((void *)(uintptr_t)gnu_get_libc_version, &info) != 0);
+	assert_int_equal(
+		fr_elf_open(open(info.dli_fname, O_RDONLY | O_CLOEXEC), info.dli_fname, NULL, NULL, &e), 0);
+	assert_int_equal(fr_elf_add_symbols(e, &s), 0);
+	fr_symbols_finish(&s, false);
+	for (size_t i = 0; i < s.n; i++) {
+		const char *name = fr_symbols_name(&s, &s.v[i]);
+
+		assert_string_not_equal(name, "@plt");
+		found |= strncmp(name, "strlen@", 7) == 0 && strstr(name, "@plt");
+	}
+	assert_true(found);
 	fr_symbols_deinit(&s);
 	fr_elf_free(e);
 }
