@@ -57,7 +57,7 @@ struct hot {
 	double with_kernel; /* the same, with those in the kernel that it entered; 0: it is of the kernel */
 };
 
-/* Returns the innermost function of a program in STACK, or FR_STACK_NONE. */
+/* Returns the innermost function in STACK that is of a program and has a name, or FR_STACK_NONE. */
 static uint32_t program_function(const struct fr_rules *r, uint32_t stack)
 {
 	const struct fr_stacks *stacks = fr_profile_stacks(r->profile);
