@@ -13,13 +13,8 @@
 #define WANTED_MIN 0.5 /* the same, together with the waits for a CPU */
 /* What hardly ever happens otherwise is telling, also if it takes little CPU time. */
 #define RARE 0.25
-/* Shares of the CPU time that make a storm of page faults: in page faults; or less, but together with the
-   function that faults nearly all. On a virtual machine, most of the time of a page fault can be at the
-   instruction that faults, because the hypervisor handles a part of it. */
-#define FAULT_MIN 0.3
-#define FAULT_PART_MIN 0.2
-#define FAULT_FUNCTION_MIN 0.8
-#define SAMPLES_MIN 50			   /* for a high certainty: the error is then below 15 % */
+#define FUNCTION_MIN 0.8 /* of its CPU time a group has in one function and in the kernel that it entered */
+#define SAMPLES_MIN 50	 /* for a high certainty: the error is then below 15 % */
 #define BURST_NS (1500 * FR_NSEC_PER_MSEC) /* or so much CPU time in parts in which a CPU was nearly full */
 
 struct count {
@@ -158,28 +153,32 @@ static void add_victims(struct fr_finding *x, const struct fr_rules *r, const st
 			FR_SECONDS(queued_ns(most)), FR_MS(most->sums[FR_INCIDENT].longest_ns[FR_WAIT_CPU]));
 }
 
-/* Kinds of code. The first one of which a group has SHARE of its CPU time decides. */
+/* Kinds of code. The first one of which a group has SHARE of its CPU time decides; or WITH_FUNCTION, if
+   nearly all of its CPU time belongs to one function. */
 static const struct kind {
 	const char *rule, *what;
 	uint32_t classes;
-	double share, bonus; /* BONUS is added to the score */
+	double share, with_function, bonus; /* WITH_FUNCTION 0: never; BONUS is added to the score */
 } kinds[] = {
-	{"timer-storm", ", most of it for timers and signals", FR_CODE_TIMER | FR_CODE_SIGNAL, 0.35, RARE},
-	{"page-fault-storm", ", much of it in page faults", FR_CODE_FAULT, FAULT_MIN, 0},
-	{"spin-lock", ", most of it in spin locks", FR_CODE_SPIN, 0.3, RARE},
-	{"network-load", ", most of it in the network", FR_CODE_NETWORK, 0.4, 0},
-	{"cpu-hog", ", most of it in system calls", FR_CODE_SYSCALL, 0.5, 0},
+	{"timer-storm", ", most of it for timers and signals", FR_CODE_TIMER | FR_CODE_SIGNAL, 0.35, 0, RARE},
+	/* On a virtual machine, most of the time of a page fault can be at the instruction that faults,
+	   because the hypervisor handles a part of it. */
+	{"page-fault-storm", ", much of it in page faults", FR_CODE_FAULT, 0.3, 0.2, 0},
+	{"spin-lock", ", most of it in spin locks", FR_CODE_SPIN, 0.3, 0, RARE},
+	{"network-load", ", most of it in the network", FR_CODE_NETWORK, 0.4, 0, 0},
+	{"cpu-hog", ", most of it in system calls", FR_CODE_SYSCALL, 0.5, 0, 0},
 	/* A large part of the time of short system calls is in the function that makes them. */
-	{"cpu-hog", ", much of it in system calls", FR_CODE_SYSCALL, 0.35, 0}};
-static const struct kind library = {"hot-function", ", most of it in one function of a library", 0, 0.5, 0},
-			 other = {"cpu-hog", "", 0, 0, 0};
+	{"cpu-hog", ", much of it in system calls", FR_CODE_SYSCALL, 0.35, 0, 0}};
+static const struct kind library = {"hot-function", ", most of it in one function of a library", 0, 0.5, 0,
+				 0},
+			 other = {"cpu-hog", "", 0, 0, 0, 0};
 
 static bool has_kind(const struct fr_sums *s, const struct hot *hot, const struct kind *kind)
 {
 	const double share = fr_sums_share(s, kind->classes);
 
-	return share > kind->share || (kind->classes == FR_CODE_FAULT && share > FAULT_PART_MIN &&
-					      hot->with_kernel > FAULT_FUNCTION_MIN);
+	return share > kind->share ||
+	       (kind->with_function > 0 && share > kind->with_function && hot->with_kernel > FUNCTION_MIN);
 }
 
 static const struct kind *find_kind(const struct fr_rules *r, const struct fr_sums *s, const struct hot *hot)
