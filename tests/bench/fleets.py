@@ -5,6 +5,7 @@ to do because of the agent.
 Broker, store, operator and the simulated machines are on this machine, so all of them share its CPUs."""
 import contextlib
 import json
+import signal
 import statistics
 import time
 
@@ -14,7 +15,9 @@ import measure
 
 AGENTS, QUICK_AGENTS = 1000, 200
 ENTRIES, QUICK_ENTRIES = 100000, 10000
-UPLOAD_MB_PER_S = 10
+UPLOAD_MIB_PER_S = 10
+PAIRS, QUICK_PAIRS = 24, 4
+SETTLE_S, SLICE_S = 0.5, 0.8  # an upload sends one part of 8 MiB in a slice
 
 
 @contextlib.contextmanager
@@ -76,61 +79,69 @@ def index(f, n, turns):
     return found
 
 
-def load_turn(machine, seconds):
-    """Runs a load. Returns the recorder's CPU time for each event that it recorded (those of agent, broker and store are among
-    them), and the number of its losses."""
-    pid, recorder = machine.recorder.pid, machine.recorder
-    events = recorder.event_status(measure.EVENT)["samples"]
-    lost = sum(recorder.lost().values())
-    cpu = measure.cpu_ns(pid)
-    did = measure.syscalls(seconds)
-    time.sleep(1.2)  # until the recorder has drained the kernel rings
-    cpu = measure.cpu_ns(pid) - cpu
-    events = recorder.event_status(measure.EVENT)["samples"] - events
-    return {"cpu_ns_per_event": cpu / events, "events_per_call": events / did["calls"], "load_ns_per_call": did["ns_per_call"],
-            "lost": sum(recorder.lost().values()) - lost}
+def counters(m):
+    """Returns the CPU time in ns, the events and the wakeups of the recorder, and the CPU time of the agent in ns."""
+    pid = m.recorder.pid
+    events = m.recorder.event_status(measure.EVENT)["samples"]
+    return measure.cpu_ns(pid), events, measure.wakeups(pid), measure.cpu_ns(m.agent.pid)
 
 
-def without(f, m, seconds):
-    m.stop_agent()
-    return load_turn(m, seconds)
+def slice_of(m, kind):
+    """Measures the recorder while the load runs, and the agent is stopped (kind "none") or runs."""
+    m.agent.send_signal(signal.SIGSTOP if kind == "none" else signal.SIGCONT)
+    time.sleep(SETTLE_S)  # after a stop, an upload sends as fast as it can until its mean rate is that of the limit
+    begin, before = time.monotonic(), counters(m)
+    time.sleep(SLICE_S)
+    cpu, events, wakeups, agent = (after - b for after, b in zip(counters(m), before))
+    seconds = time.monotonic() - begin
+    return {"cpu_ns_per_event": cpu / events, "wakeups_per_million": wakeups / events * 1e6, "events_per_s": events / seconds,
+            "agent_percent": agent / seconds / 1e7}
 
 
-def idle(f, m, seconds):
-    m.start_agent()
-    f.until_present(m)
-    return load_turn(m, seconds)
+def pairs(m, kind, n, check=lambda: None):
+    """Returns N pairs {"none": slice, KIND: slice}. This machine becomes slower and faster within a minute, by more than what is
+    measured, so the two slices of a pair are neighbours, in changing order."""
+    result = []
+    for i in range(n):
+        check()
+        result.append({k: slice_of(m, k) for k in (("none", kind) if i % 2 else (kind, "none"))})
+    m.agent.send_signal(signal.SIGCONT)
+    return result
 
 
-def uploading(f, m, seconds):
-    """The dump is so large that the upload goes on for the whole turn."""
-    id = json.loads(f.ctl("dump", "--last", "1h", "--wait-limit", "1s", "--json=short").out)["id"]
-    harness.until("an upload", lambda: f.store.uploads())
-    turn = load_turn(m, seconds)
-    assert f.store.uploads(), "the upload has ended before the turn"
-    f.until_answered(id, {m.name: "stored"}, 300)
-    return turn
+def summary(turns, kind):
+    more = [100 * (t[kind]["cpu_ns_per_event"] / t["none"]["cpu_ns_per_event"] - 1) for t in turns]
+    low, middle, high = statistics.quantiles(more, n=4)
+    return {k: {name: statistics.median(t[k][name] for t in turns) for name in turns[0][k]} for k in ("none", kind)} | {
+        "percent_more_cpu": middle, "percent_more_quartiles": [low, high]}
 
 
 def recorder(f, args):
-    """The recorder under the same load without an agent, with an idle agent, and while the agent uploads: one after the other in
-    each turn."""
-    # This load compresses well: without compression, the upload of a small ring takes longer than a turn.
-    m = f.machine("bench", recorder=("-e", measure.EVENT, "-M", "8M", "-m", "16M"), dump="[Dump]\nCompression=no\n",
-                  agent_more=f"UploadLimit={UPLOAD_MB_PER_S}M\n")
+    """The recorder under the same load while the agent is idle and while it uploads, each in pairs with slices in which the agent is
+    stopped."""
+    # This load compresses well. Without compression, the upload of a small ring takes longer than all slices.
+    m = f.machine("bench", recorder=("-e", measure.EVENT, "-M", "12M", "-m", "16M"), dump="[Dump]\nCompression=no\n",
+                  agent_more=f"UploadLimit={UPLOAD_MIB_PER_S}M\n")
     m.recorder.start()
     m.start_agent()
     f.until_present(m)
-    harness.load("syscalls", "-t", 8, "-c", harness.last_cpu())  # until the ring is full
-    kinds = {"none": without, "idle": idle, "upload": uploading}
-    turns = [{name: kind(f, m, args.seconds) for name, kind in kinds.items()} for _ in range(max(args.turns, 3))]
-    result = {name: {key: statistics.median(t[name][key] for t in turns) for key in turns[0][name]} for name in kinds}
-    for name in ("idle", "upload"):
-        result[name]["percent_more_cpu"] = statistics.median(
-            100 * (t[name]["cpu_ns_per_event"] / t["none"]["cpu_ns_per_event"] - 1) for t in turns)
-    result["lost"] = sum(t[name]["lost"] for t in turns for name in ("idle", "upload"))
-    result["lost_without"] = sum(t["none"]["lost"] for t in turns)
-    return result
+    load = harness.start_load("syscalls", "-t", 600, "-c", harness.last_cpu())
+    measure.started.append(load)
+    n = QUICK_PAIRS if args.quick else PAIRS
+    lost = sum(m.recorder.lost().values())
+    idle = pairs(m, "idle", n)
+    id = json.loads(f.ctl("dump", "--last", "1h", "--wait-limit", "1s", "--json=short").out)["id"]
+    harness.until("an upload", f.store.uploads)
+
+    def check():
+        assert f.store.uploads(), "the upload has ended before the last slice"
+
+    upload = pairs(m, "upload", n, check)
+    check()
+    lost = sum(m.recorder.lost().values()) - lost
+    harness.end(load)
+    f.until_answered(id, {m.name: "stored"}, 300)
+    return {"pairs": n, "idle": summary(idle, "idle"), "upload": summary(upload, "upload"), "lost": lost}
 
 
 def bench(work, args):
@@ -163,7 +174,11 @@ def report(result):
     print(f"fleet: index of {i['entries']:,} dumps (stored at {i['fill_per_s']:,.0f} a second): list {i['all_s']:.2f} s, as JSON "
           f"{i['json_s']:.2f} s, -n 20 {i['newest_s']:.2f} s, --since -1h {i['since_s']:.2f} s ({i['since_commands']:,} commands), "
           f"--trigger {i['trigger_s']:.2f} s")
-    for name, title in {"none": "without an agent", "idle": "with an idle agent", "upload": f"uploading at {UPLOAD_MB_PER_S} MB/s"}.items():
-        more = f", {r[name]['percent_more_cpu']:+.1f} % in paired turns" if "percent_more_cpu" in r[name] else ""
-        print(f"fleet: recorder {title}: {r[name]['cpu_ns_per_event']:.1f} ns per event{more}; {r[name]['lost']:.0f} lost a turn; load "
-              f"{r[name]['load_ns_per_call']:.0f} ns a call")
+    for name, title in {"idle": "with an idle agent", "upload": f"while the agent uploads {UPLOAD_MIB_PER_S} MiB/s"}.items():
+        q, with_agent, none = r[name], r[name][name], r[name]["none"]
+        print(f"fleet: recorder {title}: {with_agent['cpu_ns_per_event']:.1f} ns per event, {none['cpu_ns_per_event']:.1f} while it is "
+              f"stopped: {q['percent_more_cpu']:+.1f} % (median of {r['pairs']} pairs; half of them between "
+              f"{q['percent_more_quartiles'][0]:+.1f} and {q['percent_more_quartiles'][1]:+.1f} %); "
+              f"{with_agent['wakeups_per_million']:.0f} and {none['wakeups_per_million']:.0f} wakeups per million events; agent "
+              f"{with_agent['agent_percent']:.1f} % of a CPU")
+    print(f"fleet: recorder: {r['lost']} lost")

@@ -262,6 +262,12 @@ def cpu_ns(pid):
     return sum(int(p.read_text().split()[0]) for p in Path(f"/proc/{pid}/task").glob("*/schedstat"))
 
 
+def wakeups(pid):
+    """Returns how often the threads of a process have waited and gone on."""
+    lines = (line for p in Path(f"/proc/{pid}/task").glob("*/status") for line in p.read_text().splitlines())
+    return sum(int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt_switches:"))
+
+
 def idle(work, args, kind=Flightrec):
     """Measures a recorder of the class KIND with the default profile while the machine has nothing to do."""
     with recording(kind, work, args, "-F", "99", "--call-graph=fp") as recorder:
