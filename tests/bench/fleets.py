@@ -7,6 +7,7 @@ import contextlib
 import json
 import signal
 import statistics
+import subprocess
 import time
 
 import fleet
@@ -47,8 +48,8 @@ def median_of(turns, function):
 def commands(f, n, turns):
     """N simulated machines answer TURNS commands. Returns seconds from the start of the operator's program to its end, and from
     the first bell until the last machine has stored its last message."""
-    agents = harness.start(*f.hub.prefix, harness.program("frtest-fleet"), "agents", "-s", f.broker.url, "-n", n, stdout=-1, text=True)
-    measure.started.append(agents)
+    agents = measure.start(*f.hub.prefix, harness.program("frtest-fleet"), "agents", "-s", f.broker.url, "-n", n,
+                           stdout=subprocess.PIPE, text=True)
     connected = json.loads(agents.stdout.readline())
     operator, machines = [], []
     for _ in range(turns):
@@ -125,8 +126,7 @@ def recorder(f, args):
     m.recorder.start()
     m.start_agent()
     f.until_present(m)
-    load = harness.start_load("syscalls", "-t", 600, "-c", harness.last_cpu())
-    measure.started.append(load)
+    load = measure.start(harness.program("frtest-syscalls"), "-t", 600, "-c", harness.last_cpu(), stdout=subprocess.DEVNULL)
     n = QUICK_PAIRS if args.quick else PAIRS
     lost = sum(m.recorder.lost().values())
     idle = pairs(m, "idle", n)
